@@ -19,6 +19,7 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 
 from exporter.log_events import Event
 from exporter.secrets import masked
+from exporter.text import encodable
 
 OURS = ("exporter", "offsets")
 REPEAT_SECS = 10.0
@@ -103,10 +104,10 @@ def configure(json: bool | None = None) -> None:
 
 
 class _Masking(structlog.stdlib.ProcessorFormatter):
-    """Whoever wrote the line: no secret is in it."""
+    """Whoever wrote the line: no secret is in it, and every stream takes it."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return masked(super().format(record))
+        return encodable(masked(super().format(record)))
 
 
 def silence(library: str) -> None:

@@ -20,6 +20,24 @@ def escaped(text: str) -> str:
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
+def encodable(text: str) -> str:
+    """Text that UTF-8 has, so that every table, log, metric and stream takes it: lone surrogates stand as escapes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "backslashreplace").decode()
+    return text
+
+
+def told(error: BaseException) -> str:
+    """An error's class and what it says, encodable. Also of one whose own method fails."""
+    try:
+        says = str(error)
+    except Exception as another:  # noqa: BLE001 - it is anybody's code
+        says = f"(its text cannot be told: {type(another).__name__})"
+    return encodable(f"{type(error).__name__}: {says}")
+
+
 _SHOWN_MAX = 120
 
 
@@ -31,7 +49,7 @@ def shorten(text: str) -> str:
 def first_line(error: BaseException) -> str:
     """The telling line of an error: a Java exception without its stack, of a Python traceback the last; no secret."""
     java = getattr(error, "java_exception", None)
-    text = str(java.toString()) if java is not None else f"{type(error).__name__}: {error}"
+    text = encodable(str(java.toString())) if java is not None else told(error)
     lines = [line.strip() for line in text.splitlines() if line.strip()] or [type(error).__name__]
     traceback = [index for index, line in enumerate(lines) if line.startswith("Traceback")]
     if not traceback:
@@ -41,13 +59,19 @@ def first_line(error: BaseException) -> str:
     return masked(next(telling, tail[-1] if tail else ""))
 
 
+def all_lines(error: BaseException) -> str:
+    """All that an error says, in one line: a Java exception without its stack; no secret."""
+    java = getattr(error, "java_exception", None)
+    return masked(" ".join(str(java.toString()).split())) if java is not None else first_line(error)
+
+
 _RAISED = re.compile(r"^\s*([A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)(?::.*)?)$", re.MULTILINE)
 """The line that ends a traceback of Python's."""
 
 
 def why(error: BaseException) -> str:
     """What ended a job, in a line: what was raised in its Python worker, else the last cause that Java names."""
-    text = str(error)
+    text = told(error).partition(": ")[2]
     if (at := text.rfind("Traceback (most recent")) >= 0 and (raised := _RAISED.search(text, at)):
         return masked(raised[1])
     causes = [line.removeprefix("Caused by: ") for line in text.splitlines() if line.startswith("Caused by: ")]

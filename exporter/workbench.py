@@ -18,11 +18,11 @@ from exporter.core.columns import JSON_TEXT, NO_COLUMNS, check_columns
 from exporter.core.ddl import MARK, with_json, with_marks
 from exporter.core.ddl_schema import ddl_schema
 from exporter.core.evolve import Evolutions, Hint
-from exporter.core.routing import Routing
+from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.schemas import SchemaColumns, SchemaSource
 from exporter.core.specs import Specs
 from exporter.core.value_format import JSON, ValueFormat
-from exporter.errors import ConfigError
+from exporter.errors import ConfigError, TableUnreadable
 from exporter.formats.decoder import Decoder
 from exporter.formats.formats import format_of
 from exporter.formats.schema_columns import FromSchemas
@@ -41,6 +41,7 @@ from exporter.wal.dynamodb import DynamoDbLog
 from exporter.wal.journal import Journal
 from offsets.intents import WalUnreachable, WriteAheadLog
 from offsets.partitions import Spec
+from offsets.table_log import CONFIG_PROPERTY
 
 WAL_DEADLINE_SECS = 10.0
 """How long one call to the write-ahead log is tried before the log counts as out of reach."""
@@ -173,9 +174,26 @@ def open_workbench(settings: Settings, session: Any = None) -> Workbench:
     configuration = routing_of(settings, session)
     lake = Lake(session, settings.store, settings.app, settings.sync, table_options(settings))
     tried(lake)
-    evolving = evolutions(settings, parse_hints(session, settings))
-    columns = FromSchemas(configuration)
+    evolving, columns = growth_of(settings, configuration, session)
     return Workbench(lake, topics, configuration, evolving, open_registry(settings), columns)
+
+
+def as_recorded(configuration: Routing, lake: Lake) -> Routing:
+    """A configuration under the decoder version that the tables record it with, if values are still read as that
+    version read them: an upgrade alone is then no switch (protocol 5.3). Where the tables cannot be read it is one: who
+    reads them later waits for them, and drains by what they record."""
+    try:
+        letters = lake.table(DEAD_LETTERS).view()
+    except TableUnreadable:
+        return configuration
+    known = {} if letters is None else letters.properties
+    versions = (configuration, *configuration.earlier)
+    return next((one for one in versions if f"{CONFIG_PROPERTY}{one.fingerprint()}" in known), configuration)
+
+
+def growth_of(settings: Settings, configuration: Routing, session: Any) -> tuple[Evolutions, FromSchemas]:
+    """Which tables grow, and the columns that follow from schemas. Raises ConfigError."""
+    return evolutions(settings, parse_hints(session, settings)), FromSchemas(configuration)
 
 
 def open_registry(settings: Settings) -> Registry:
@@ -227,8 +245,14 @@ def added_columns(settings: Settings, session: Any) -> dict[str, str]:
 
 
 def routing_of(settings: Settings, session: Any) -> Routing:
-    """The routing configuration. Raises ConfigError for one that cannot work."""
-    return checked_routing(settings, schemas_of(settings, session), added_columns(settings, session))
+    """The routing configuration, as the tables record it (as_recorded). Raises ConfigError for one that cannot work.
+
+    session: None where nothing needs one; then no table is asked.
+    """
+    made = checked_routing(settings, schemas_of(settings, session), added_columns(settings, session))
+    if session is None or not made.earlier:
+        return made
+    return as_recorded(made, Lake(session, settings.store, settings.app, settings.sync))
 
 
 def checked_routing(settings: Settings, schemas: dict[str, str], added: Mapping[str, str] | None = None) -> Routing:

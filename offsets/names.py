@@ -9,6 +9,7 @@
     gap     day=2026-11-01/<app>.<topic>.<partition>.<epoch>.gap.<attempt>.parquet
     replay  <app>/replay/<topic>/<partition>/<replay number>; its files' attempt: replay-<replay number>-<uuid>
     offer   _exporter/offers/<offer id>.json, in the table's folder: what a message should not hold (protocol 4.11)
+    key     _control.keys/<app>, below the root of all tables: what offers are signed with (protocol 4.11)
     pin     _schemas.pins/<registry>/<schema id>/<number>.json, below the root of all tables (protocol 3.8)
     condemned  <app>/skipped/<topic>/<partition>/<offset>, or <app>/held/...; a row's file like one of a gap
 
@@ -38,6 +39,8 @@ DERIVED_FOLDER = "_derived.tables"
 """Of the tables of jobs, a folder each, below the root of all tables. No event type's folder has a dot."""
 PINS_FOLDER = "_schemas.pins"
 """Of the recorded decisions on ids of schemas. No event type's folder has a dot, and nobody reads below a `_`."""
+KEYS_FOLDER = "_control.keys"
+"""Of the keys of the control topics, a file for each app. No event type's folder has a dot."""
 OFFERS_FOLDER = "_exporter/offers"
 """Below a table's folder. Readers of Delta tables and VACUUM pass over what begins with `_`."""
 _OFFSET_DIGITS = 20
@@ -199,6 +202,11 @@ def _apart(partition: Partition, app: str, tp: TopicPartition, epoch: int, what:
 def _within(partition: Partition, name: str) -> str:
     folder = partition.folder
     return f"{folder}/{name}" if folder else name
+
+
+def key_file(app: str) -> str:
+    """The file of the key that an app's offers are signed with."""
+    return f"{KEYS_FOLDER}/{app}"
 
 
 def pins_folder(registry: str) -> str:

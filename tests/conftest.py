@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from exporter import secrets
 from exporter.local.broker import create_topic
 from exporter.stores.store import Store
 from exporter.stores.stores import open_store
-from tests.support import places, services, sessions
+from tests.support import places, services, sessions, shared
 from tests.support.azurite import ROOT, Azurite, NoAzurite
 from tests.support.gcs import TOKEN, gcs_store
 
@@ -31,26 +32,27 @@ def secrets_of_one_test() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def kafka() -> Iterator[str]:
-    """Bootstrap servers of a real broker, the same for all tests."""
+def kafka(pytestconfig: pytest.Config) -> Iterator[str]:
+    """Bootstrap servers of a real broker, the same for all tests, whatever process they run in."""
     from tests.support import naive
 
-    with services.kafka_broker() as bootstrap:
+    with shared.service("kafka", pytestconfig) as bootstrap:
         yield bootstrap
         naive.disconnect()
 
 
 @pytest.fixture(scope="session")
-def dynamodb() -> Iterator[str]:
-    """URL of a real DynamoDB, the same for all tests; boto3 finds credentials for it."""
-    with services.dynamodb_endpoint() as endpoint:
+def dynamodb(pytestconfig: pytest.Config) -> Iterator[str]:
+    """URL of a real DynamoDB, the same for all tests, as the broker; boto3 finds credentials for it."""
+    services.set_credentials()
+    with shared.service("dynamodb", pytestconfig) as endpoint:
         yield endpoint
 
 
 @pytest.fixture(scope="session")
-def registry() -> Iterator[str]:
-    """URL of a real schema registry, the same for all tests."""
-    with services.schema_registry() as url:
+def registry(pytestconfig: pytest.Config) -> Iterator[str]:
+    """URL of a real schema registry, the same for all tests, as the broker."""
+    with shared.service("registry", pytestconfig) as url:
         yield url
 
 
@@ -169,6 +171,24 @@ def jvm_lives(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     if not ended and (ended := sessions.end_of_jvm()):
         pytest.fail(f"in this test's time the JVM that tests share has ended: {ended}", pytrace=False)
+
+
+@functools.cache
+def keeper() -> shared.Keeper:
+    """Of the process that starts those in which the tests run; it starts no service before a test asks for it."""
+    return shared.Keeper()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """A test process is to be started."""
+    node.workerinput[shared.KEEPER] = keeper().address
+
+
+def pytest_unconfigure() -> None:
+    """All test processes have ended."""
+    if keeper.cache_info().currsize:
+        keeper().close()
 
 
 def pytest_collection_finish() -> None:

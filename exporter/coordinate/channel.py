@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from exporter.coordinate.messages import Unreadable, decode, encode
-from exporter.core.coordination import Message
+from exporter.coordinate.signature import Signature
+from exporter.core.coordination import Message, Offer
 from exporter.log import get_logger
 from exporter.log_events import Event
+from exporter.text import first_line
 
 log = get_logger(__name__)
 
@@ -27,28 +29,48 @@ class Wire(Protocol):
 
 
 class TopicChannel:
-    """A Channel over a topic. ignored: how many values were no message of this version and app."""
+    """A Channel over a topic. ignored: how many values were no message of this version and app, or an offer without
+    the app's signature."""
 
-    def __init__(self, wire: Wire, app: str) -> None:
+    def __init__(self, wire: Wire, app: str, signature: Signature) -> None:
         self._wire = wire
         self._app = app
+        self._signature = signature
         self.ignored = 0
 
     def say(self, messages: Sequence[Message]) -> None:
-        """Send, in order; returns at once. Callable from every thread."""
-        self._wire.send([encode(message) for message in messages])
+        """Send, in order; returns at once, but where the key is looked for first. Callable from every thread."""
+        self._wire.send([value for message in messages for value in self._signed(message)])
 
     def hear(self, timeout_secs: float) -> list[Message]:
         """What has come since the last call, this task's own messages too. For one thread."""
         heard: list[Message] = []
         for value in self._wire.receive(timeout_secs):
             try:
-                heard.append(decode(value, self._app))
+                heard.append(self._read(value))
             except Unreadable as error:
                 if not self.ignored:  # one line of them is enough; the rest is counted
                     log.warning(Event.CONTROL_MESSAGE_IGNORED, reason=str(error))
                 self.ignored += 1
         return heard
+
+    def _signed(self, message: Message) -> list[bytes]:
+        """The value of a message; none for an offer that cannot be signed: its task finds out that nobody answers."""
+        value = encode(message)
+        if not isinstance(message, Offer):
+            return [value]
+        try:
+            return [self._signature.put_on(value)]
+        except (OSError, ValueError) as error:
+            log.warning(Event.OFFER_NOT_SAID, table=message.table, error=first_line(error))
+            return []
+
+    def _read(self, value: bytes) -> Message:
+        """Raises Unreadable."""
+        message = decode(value, self._app)
+        if isinstance(message, Offer) and not self._signature.is_on(value):
+            raise Unreadable(f"an offer of {message.owner[:100]} on {message.table[:100]}, not signed as its app")
+        return message
 
     @property
     def trouble(self) -> str:

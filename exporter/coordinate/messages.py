@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from exporter.coordinate.signature import SIGNATURE_PATTERN
 from exporter.core.coordination import Begin, Message, Offer, OfferedClaim, Outcome, Ready
 from offsets.ranges import TopicPartition
 
@@ -30,6 +31,13 @@ _Manifest = Annotated[
         "hold; both are empty then.",
     ),
 ]
+
+
+_SIGNATURE = {
+    "description": "HMAC-SHA256, in hex, of the message without it, under the app's key. The last key of the message.",
+    "type": "string",
+    "pattern": SIGNATURE_PATTERN,
+}
 
 
 class _Claim(Struct, frozen=True):
@@ -128,6 +136,7 @@ def schema() -> dict[str, Any]:
     """JSON Schema of all messages, as the handbook shows it."""
     found = msgspec.json.schema(_Begin | _Offer | _Ready | _Outcome)
     definitions = {name.strip("_"): {**one, "title": name.strip("_")} for name, one in found.pop("$defs").items()}
+    definitions["Offer"]["properties"] |= {"signature": _SIGNATURE}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "oneOf": [{"$ref": f"#/$defs/{name}"} for name in definitions],

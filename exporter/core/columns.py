@@ -2,6 +2,7 @@
 
     a name alone     ours, empty, or with a character that Delta, Parquet or a reader of JSON refuses
     names together   equal but for case, or a dotted name that reads like a nested field: `a.b` beside STRUCT<b: ...>
+    what is added    by a task, because of what it saw: also no name that Delta has for itself, and none that is long
 
 For what is declared now. What an earlier version has recorded is drained as it was declared then.
 """
@@ -9,8 +10,10 @@ For what is declared now. What an earlier version has recorded is drained as it 
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from exporter.errors import ConfigError
@@ -47,6 +50,18 @@ JsonText: TypeAlias = Literal["as_sent", "canonical"]
 REFUSED = frozenset(' ,;{}()="\\')
 """Characters that no name can hold, nor any control character. Delta refuses a space to =, and tab and line feed; the
 last two and control characters cannot stand in a JSON text as they are."""
+
+DELTAS_OWN = frozenset({
+    "_change_type", "_commit_version", "_commit_timestamp", "__is_cdc",  # of the change data feed
+    "_metadata", "_tmp_metadata_row_index", "_file_name_", "_input_file_name_",  # of files
+    "_condition_", "__condition__", "_row_id_", "_row_dropped_", "_source_row_index", "_source_row_present_",
+    "_target_row_index_", "_target_row_present_",  # of MERGE, UPDATE and DELETE
+})  # fmt: skip
+"""Top-level names that Delta, or Spark as it reads Delta, gives to columns of its own (compared without case)."""
+DELTAS_OPENINGS = ("__delta_internal_", "_row-id-col-", "_row-commit-version-col-")
+"""How further ones begin: of deletion vectors, and of row tracking."""
+NAME_BYTES_MAX = 255
+"""Bytes of UTF-8 of the name of a column that a task adds: what catalogs take (Glue), by which tables are found."""
 
 _INSIDE = {
     "array": (("elementType", "[]", ".list.element"),),
@@ -139,6 +154,21 @@ def unfit(name: str, top: bool) -> bool:
     return bool(_unfit(name)) or (top and (is_own(name) or folded(name).startswith(INSIDE_OURS)))
 
 
+def never_added(name: str, top: bool) -> bool:
+    """Whether no field of that name becomes a column by itself: it stays in `_rescued`. top: as in unfit().
+
+    A column that is declared, or there already, may be called so as far as Delta has it.
+    """
+    if top and ((fold := folded(name)) in DELTAS_OWN or fold.startswith(DELTAS_OPENINGS)):
+        return True
+    return is_long(name) or unfit(name, top)
+
+
+def is_long(name: str) -> bool:
+    """Whether a name is too long for a column that a task adds."""
+    return len(name) * 4 > NAME_BYTES_MAX and len(name.encode("utf-8", "surrogatepass")) > NAME_BYTES_MAX
+
+
 class Names:
     """Names of fields side by side, none of which readers take for another, or for something in another."""
 
@@ -192,8 +222,23 @@ def _unfit(name: str) -> str:
 
 
 def folded(text: str) -> str:
-    """Equal for names that Spark or Delta take for one: they ignore case, letter by letter."""
-    return "".join(up if len(up := char.upper()) == 1 else char for char in text).lower()
+    """Equal for names that Spark or Delta take for one: they ignore case, letter by letter.
+
+    For Java two letters are one if they are in upper case, or if what these are in lower case is; so `\u0130` (I with a
+    dot) is `i`. Its lower case is two letters, `i` and a dot above it, so these are one with it too.
+    """
+    return _DOTTED.sub("i", text.lower() if text.isascii() else "".join(map(_letter, text)))
+
+
+_DOTTED = re.compile("i\u0307+")
+
+
+@lru_cache(maxsize=10_000)
+def _letter(char: str) -> str:
+    """One letter, folded. Where a case of it is several letters, Java has it by itself."""
+    upper = char.upper()
+    lower = (upper if len(upper) == 1 else char).lower()
+    return lower[0]
 
 
 def _refused(event_type: str, path: str, what: str, hint: str) -> ConfigError:

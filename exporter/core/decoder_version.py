@@ -1,29 +1,103 @@
 """Under which version of the decoder a configuration's values are read (ROUTE, protocol 5.3). Pure.
 
-A version counts only for the configurations in which it may give another verdict. All others keep their fingerprint:
-an upgrade neither drains nor seals anything of theirs.
+A version counts only for the configurations in which it may give another verdict: a row or a dead letter, or another
+code of a reason. All others keep their fingerprint: an upgrade neither drains nor seals anything of theirs.
 
     1   the first one
     2   of JSON, a STRUCT may be null in which a BOOLEAN is NOT NULL; until then such a record was a dead letter
+    3   what ANOTHER_VERDICT lists; and times in JSON, which may be read as before as well
+
+What can be read as before goes on under the version that was recorded, until its configuration changes otherwise.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from exporter.core.value_format import ValueFormat
 
 FIRST_DECODER = 1
 EMPTY_FLAGS = 2
+THIRD_DECODER = 3
+_TIMES = ("date", "timestamp", "timestamp_ntz")
 
 
-def decoder_version(types: Iterable[tuple[str, str]], formats: Iterable[ValueFormat]) -> int:
-    """types: event type and Spark schema JSON of its declared columns. formats: that a value may have."""
-    if not any(form.is_read_as_json for form in formats):
-        return FIRST_DECODER
-    return EMPTY_FLAGS if any(_has_empty_flag(json.loads(schema)) for _, schema in types) else FIRST_DECODER
+@dataclass(frozen=True)
+class Decoded:
+    """What of a configuration the reading of values goes by.
+
+    schemas: Spark schema JSON of the columns that are decoded, one of each declared type. formats: that a value may
+    have. time_is_text: the event time is a text in the value. ignores_case: of any type's fields.
+    """
+
+    schemas: Collection[str]
+    formats: Collection[ValueFormat]
+    time_is_text: bool = False
+    ignores_case: bool = False
+
+
+def decoder_version(decoded: Decoded) -> int:
+    """The version that reads such values here."""
+    return max(versions_read(decoded))
+
+
+def versions_read(decoded: Decoded) -> frozenset[int]:
+    """The versions under which values of a configuration are read here, letter by letter as those versions did."""
+    kinds = [json.loads(schema) for schema in decoded.schemas]
+    if any(changes(decoded, kinds) for changes in ANOTHER_VERDICT.values()):
+        return frozenset({THIRD_DECODER})
+    without = EMPTY_FLAGS if _json(decoded) and any(map(_has_empty_flag, kinds)) else FIRST_DECODER
+    return frozenset({without, THIRD_DECODER} if _has_times(decoded, kinds) else {without})
+
+
+Types = Collection[Mapping[str, Any]]
+"""Spark types as parsed JSON."""
+
+ANOTHER_VERDICT: Mapping[str, Callable[[Decoded, Types], bool]] = {
+    "schemas of a registry or of files": lambda of, _: any(form.has_schemas for form in of.formats),
+    "schemas in the records": lambda of, _: _any_is(of, kind="connect_json"),
+    "documents of MongoDB: NaN and infinities": lambda of, _: _any_is(of, envelope="debezium_mongo"),
+    "Debezium's placeholders": lambda of, types: _any_is(of, envelope="debezium") and any(map(_inside, types)),
+    "times of DMS are texts": lambda of, _: _any_is(of, envelope="dms"),
+    "names that differ by case only": lambda of, _: of.ignores_case,
+}
+"""Why version 3 may give another verdict -> whether it is so in a configuration."""
+
+
+def _has_times(of: Decoded, types: Types) -> bool:
+    """Whether times are read from texts of JSON: as RFC 3339 allows them, since version 3."""
+    return _json(of) and (of.time_is_text or _any_of(types, _TIMES))
+
+
+def _any_is(of: Decoded, **wanted: str) -> bool:
+    return any(getattr(form, name) == value for form in of.formats for name, value in wanted.items())
+
+
+def _json(of: Decoded) -> bool:
+    return any(form.is_read_as_json for form in of.formats)
+
+
+def _any_of(types: Types, names: Collection[str]) -> bool:
+    return any(kind in names for one in types for kind in _all_below(one))
+
+
+def _all_below(kind: Any) -> Iterator[Any]:
+    """All types in a type, it among them."""
+    yield kind if isinstance(kind, str) else kind.get("type")
+    if isinstance(kind, Mapping):
+        for one in (*(field["type"] for field in _inside(kind)), *(kind[at] for at in _INSIDE if at in kind)):
+            yield from _all_below(one)
+
+
+_INSIDE = ("elementType", "keyType", "valueType")
+
+
+def _inside(kind: Mapping[str, Any]) -> Collection[Mapping[str, Any]]:
+    fields: Collection[Mapping[str, Any]] = kind.get("fields", ())
+    return fields
 
 
 def _has_empty_flag(kind: Any, nullable: bool = False) -> bool:

@@ -15,7 +15,8 @@
     a path with a hint       the hint's type         stays in `_rescued`
 
 A table that would have more than columns_max columns gets new objects as MAP<STRING, JSON>, and of other new fields
-none. A name that no column can have stays in `_rescued`. No column that is there is ever changed.
+none. A field whose name no column can have, or that Delta has for itself, or that is longer than 255 bytes stays in
+`_rescued`. No column that is there is ever changed.
 
 A field that was made so is marked in the table's schema (EVOLVED) with where it was seen first, and everything below
 it counts as marked. The table's schema is the one place where this is known: it is no part of any configuration.
@@ -28,7 +29,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from exporter.core.columns import EVOLVED, JSON_TEXT, RECORD, Names, is_own, unfit
+from exporter.core.columns import EVOLVED, JSON_TEXT, RECORD, Names, is_own, never_added
 from exporter.core.evolved import STEPS, columns_of, with_new
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.seen import At, Seen
@@ -161,7 +162,7 @@ class _Growth:
         names = Names(known)
         new = []
         for name in sorted(seen.fields.keys() - set(known)):
-            if unfit(name, top=not depth) or names.clash(name):
+            if never_added(name, top=not depth) or names.clash(name):
                 continue
             made = self._made(seen.fields[name], f"{path}{name}", depth + 1)
             if made is not None:
@@ -252,7 +253,7 @@ def _with_fields(have: Any, fields: Sequence[Mapping[str, Any]], origin: str, to
     new = [
         {**one, "nullable": True, "metadata": {**one.get("metadata", {}), EVOLVED: origin}}
         for name, one in wanted.items()
-        if not unfit(name, top=top) and not names.clash(name)
+        if not never_added(name, top=top) and not names.clash(name)
     ]
     if not new and all(one is other for one, other in zip(kept, have["fields"], strict=True)):
         return have

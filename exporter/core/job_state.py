@@ -8,7 +8,8 @@ All times are monotonic seconds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from exporter.core.backoff import Backoff
 
@@ -22,6 +23,7 @@ class JobState:
 
     taken_at: when the last run began that left nothing to be taken. error: why the last run failed, or why the job
     waits; empty if it did neither. since: of the first of the failures in a row. ended: for good, in this process.
+    left_out: why -> how many rows that its runs took are in no table.
     """
 
     name: str
@@ -37,17 +39,22 @@ class JobState:
     next_at: float = float("-inf")
     waits: bool = False
     ended: bool = False
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     def due(self, now: float) -> bool:
         """Whether it may be run now."""
         return not self.ended and now >= self.next_at
 
-    def ran(self, version: int | None, rows: int, more: bool, began: float) -> JobState:
+    def ran(
+        self, version: int | None, rows: int, more: bool, began: float, left_out: Mapping[str, int] | None = None
+    ) -> JobState:
         """After a run that went. version: None if there was nothing to do. more: whether there is more to be done."""
+        left = {why: self.left_out.get(why, 0) + count for why, count in (left_out or {}).items()}
         return replace(
             self,
             runs=self.runs + (version is not None),
             rows=self.rows + rows,
+            left_out={**self.left_out, **left},
             version=self.version if version is None else version,
             taken_at=self.taken_at if more else began,
             error="",

@@ -5,18 +5,21 @@ What goes together it chooses as the lake's does; it is stricter about who calls
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from exporter.core.coordination import Merged, Offer, OfferedClaim
 from exporter.core.memory_committer import MemoryCommitter, MemoryTable, Rows, broken, land
-from exporter.core.merging import choose
+from exporter.core.merging import beyond, choose
 from offsets import Invariant
 from offsets.positions import Position
-from offsets.ranges import OffsetRange
+from offsets.ranges import OffsetRange, TopicPartition
 
 
 class MemoryMerger:
-    """Merged commits of one app into tables in memory, by the lake's own choice. calls: what was asked of it."""
+    """Merged commits of one app into tables in memory, by the lake's own choice. calls: what was asked of it.
+
+    ends: the high watermarks, where a test has any.
+    """
 
     def __init__(self, tables: dict[str, MemoryTable], app: str = "app") -> None:
         self.calls: list[tuple[Offer, ...]] = []
@@ -24,6 +27,7 @@ class MemoryMerger:
         self._app = app
         self._made = 0
         self.under_way: set[str] = set()
+        self.ends: Mapping[TopicPartition, int] | None = None
 
     def reply_is_lost(self, arrived: bool) -> None:
         """As of a committer: the next commit raises where its answer should be."""
@@ -45,7 +49,8 @@ class MemoryMerger:
         if table is None or view is None:
             return Merged(dropped={offer.id: "there is no such table" for offer in offers})
         gone = {one.id: "a file is gone" for one in offers if any(add["path"] in table.gone for add in one.adds)}
-        choice, reply = choose(self._app, view, offers, gone), self._world.lost_reply()
+        unfit = gone if self.ends is None else {**beyond(offers, self.ends), **gone}
+        choice, reply = choose(self._app, view, offers, unfit), self._world.lost_reply()
         if not choice.offers:
             return Merged(dropped=choice.dropped)
         ids = tuple(offer.id for offer in choice.offers)

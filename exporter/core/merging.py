@@ -78,6 +78,17 @@ def _unmet(app: str, view: TableView, offer: Offer, taken: Collection[TopicParti
     return ""
 
 
+def beyond(offers: Sequence[Offer], ends: Mapping[TopicPartition, int]) -> dict[str, str]:
+    """Offer -> why it moves a position to where nobody can have read yet. ends: the high watermarks, looked at after
+    the offers were heard; of a partition that is not there, none."""
+    found: dict[str, str] = {}
+    for offer in offers:
+        for claim in offer.claims:
+            if claim.new >= ends.get(claim.tp, 0):
+                found[offer.id] = f"{claim.tp}: it goes to {claim.new}, the partition ends at {ends.get(claim.tp, 0)}"
+    return found
+
+
 def settled(app: str, view: TableView, offers: Sequence[Offer], logged: Collection[str]) -> Merged:
     """What became of offers whose commit did not return normally, by one fresh snapshot (protocol 4.4).
 

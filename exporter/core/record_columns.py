@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from exporter.core.columns import unfit
+from exporter.core.columns import folded, never_added
 from exporter.core.routing import Routing
 from offsets.partitions import TIME_NAMES
 
@@ -30,13 +30,19 @@ class RecordColumns:
         return tuple(name for name in (self.key, self.headers, self.timestamp_type) if name)
 
 
-def has_cdc(routing: Routing) -> bool:
-    """Whether rows say what was done to them."""
-    return any(form.envelope != "none" for form in routing.formats)
+def has_cdc(routing: Routing, event_type: str = "") -> bool | None:
+    """Whether rows say what was done to them; None where it depends on the topics that a type's records come from.
+
+    event_type: of a type alone; empty: whether some rows do.
+    """
+    told = {form.envelope != "none" for form in routing.formats}
+    if not event_type or len(told) == 1:
+        return any(told)
+    return routing.format_of(event_type).envelope != "none" if routing.type_from.kind == "topic" else None
 
 
 def name_problem(name: str) -> str:
     """Why no such column can be called so; empty if it can."""
-    if name.lower() == CDC or name.lower() in TIME_NAMES or unfit(name, top=True) or "." in name:
+    if folded(name) in {CDC, *TIME_NAMES} or never_added(name, top=True) or "." in name:
         return f"{name!r} cannot be the name of a column beside those that the exporter writes itself"
     return ""

@@ -11,12 +11,12 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
 from exporter.core.columns import NO_COLUMNS
-from exporter.core.decoder_version import FIRST_DECODER, decoder_version
+from exporter.core.decoder_version import FIRST_DECODER, THIRD_DECODER, Decoded, decoder_version, versions_read
 from exporter.core.shapes import (
     COUNT,
     TO_LETTERS,
@@ -136,8 +136,33 @@ class Routing:
     @property
     def decoder_here(self) -> int:
         """The version of the decoder that reads its values here; whoever recorded it had `decoder_version`."""
-        decoded = ((name, self.decoded_of(name)) for name, _ in self.types)
-        return decoder_version(decoded, self.formats)
+        return decoder_version(self._decoded)
+
+    @property
+    def _decoded(self) -> Decoded:
+        return Decoded(
+            [self.decoded_of(name) for name, _ in self.types],
+            self.formats,
+            time_is_text=self.event_time.kind == "json" and self.event_time.unit == "iso",
+            ignores_case=any(shape.case == "insensitive" for _, shape in self.shapes),
+        )
+
+    @cached_property
+    def is_earlier(self) -> bool:
+        """Whether an earlier version of the decoder read its values, and nothing here reads them as that one did."""
+        return self.decoder_version < self.decoder_here and self.decoder_version not in versions_read(self._decoded)
+
+    @property
+    def earlier(self) -> tuple[Routing, ...]:
+        """The same configuration under earlier versions, which is read here as those read it; the latest first."""
+        versions = sorted(versions_read(self._decoded), reverse=True)
+        return tuple(replace(self, decoder_version=one) for one in versions if one < self.decoder_version)
+
+    @property
+    def strict_times(self) -> bool:
+        """Whether texts of times are read as before version 3."""
+        earlier = {self.decoder_version, THIRD_DECODER} <= versions_read(self._decoded)
+        return earlier and self.decoder_version < THIRD_DECODER
 
     def columns_of(self, event_type: str) -> str:
         """Spark schema JSON of what is declared of a type: nothing of one that has a table without being declared,

@@ -87,12 +87,15 @@ Fields: TypeAlias = Sequence[Mapping[str, Any]]
 class SchemaColumns(Protocol):
     """Which columns follow from schemas; what no column can hold is left out."""
 
-    def of_key(self, key: str, schemas: KnownSchemas) -> Fields:
-        """Those of records that were written by a registered schema. key: as Fragment.met has it."""
+    def of_key(self, key: str, schemas: KnownSchemas, topic: str) -> Fields:
+        """Those of a topic's records that were written by a registered schema. key: as Fragment.met has it."""
         ...
 
-    def of_type(self, event_type: str) -> Fields:
-        """Those of a type whose schema is in the settings; none if it is not, or if it is not known which it is."""
+    def of_type(self, event_type: str, topic: str = "") -> Fields:
+        """Those of a type whose schema is in the settings; none if it is not, or if it is not known which it is.
+
+        topic: one that its records come from, where formats differ.
+        """
         ...
 
 

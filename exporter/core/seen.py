@@ -13,6 +13,8 @@ import math
 from collections import Counter
 from typing import Any, NamedTuple, TypeAlias
 
+from exporter.core.columns import is_long
+
 KEYS_KEPT, FIELDS_KEPT = 250, 2_000
 """Different keys of one object that are told apart, and of the whole value; from the next one on an object is only
 known to be crowded."""
@@ -39,7 +41,8 @@ class Seen:
     """What stood at one place.
 
     kinds: how many values were of each kind: `boolean`, `integer` (of 64 bits), `big` (an integer beyond), `number`,
-    `text`, `object`, `array`. Null is no kind. fields: of objects, by key. item: of arrays, all elements taken
+    `text`, `object`, `array`. Null is no kind. fields: of objects, by key; not those
+    of a key that is too long for a column. item: of arrays, all elements taken
     together. crowded: objects had more different keys than are kept. first: where the first of the values was found,
     in the order of coordinates.
     """
@@ -70,7 +73,7 @@ class Seen:
             return
         if type(value) is dict:
             for key, inner in value.items():
-                field = self._field(key, depth)
+                field = None if is_long(key) else self._field(key, depth)
                 if field is not None:
                     field.add(inner, at, depth + 1)
         elif type(value) is list and value:

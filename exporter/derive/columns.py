@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
+from exporter.core.columns import folded
+
 
 class Unfit(Exception):
     """A value of another type than its column's. Its text: the column, both types."""
@@ -16,13 +18,13 @@ def grown(table: StructType, rows: StructType) -> StructType | None:
 
 
 def _struct(has: StructType, gets: StructType, place: str) -> StructType:
-    wanted = {field.name.lower(): field for field in gets}
+    wanted = {folded(field.name): field for field in gets}
     kept = []
     for field in has:
-        more = wanted.pop(field.name.lower(), None)
+        more = wanted.pop(folded(field.name), None)
         of = field.dataType if more is None else _type(field.dataType, more.dataType, f"{place}{field.name}")
         kept.append(StructField(field.name, of, field.nullable, field.metadata))
-    return StructType([*kept, *(field for field in gets if field.name.lower() in wanted)])
+    return StructType([*kept, *(field for field in gets if folded(field.name) in wanted)])
 
 
 def _type(has: DataType, gets: DataType, place: str) -> DataType:

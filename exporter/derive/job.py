@@ -25,7 +25,8 @@ class Planned:
 class Ran:
     """What one run did. version: that it made of the job's table, None if it had nothing to do.
 
-    more: whether there is more to be done at once, beyond what one run takes. says: what is worth telling.
+    more: whether there is more to be done at once, beyond what one run takes. says: what is worth telling. left_out:
+    why -> how many of the rows that it took are in no table.
     """
 
     job: str
@@ -33,6 +34,7 @@ class Ran:
     version: int | None = None
     more: bool = False
     says: str = ""
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def idle(self) -> bool:

@@ -11,16 +11,17 @@ from pyspark.sql import DataFrame
 
 from exporter.derive.job import AuditLine, JobStatus, Planned, Ran
 from exporter.derive.mirror_audit import audited
-from exporter.derive.mirror_merge import Statements
+from exporter.derive.mirror_carried import carried_over
+from exporter.derive.mirror_merge import IN_ALL, Statements
 from exporter.derive.mirror_purge import Purge
-from exporter.derive.mirror_rows import Shape, fingerprint, schema_of
+from exporter.derive.mirror_rows import BASE, RULES, Shape, fingerprint, schema_of
 from exporter.derive.mirror_sql import CHANGES, EVERY, bounds_of, bounds_sql, lacking_sql, merge_sql
-from exporter.derive.mirror_todo import Todo, lost_keys, todo
+from exporter.derive.mirror_todo import Todo, left_in_all, lost_keys, todo
 from exporter.derive.source import REBUILD, Pinned, others_told, pin, within
 from exporter.derive.target import Commit, Target
 from exporter.errors import ConfigError, InvariantBroken
 from exporter.lake.lake import Lake
-from exporter.lake.schema import schema_change
+from exporter.lake.schema import SchemaChange, schema_change
 from exporter.settings.derive_mirror import MirrorTable
 from exporter.sql_text import quoted
 from offsets import Invariant
@@ -29,6 +30,8 @@ from offsets.table_log import TableView
 
 SHAPE_PROPERTY = "exporter.derive.mirror"
 """Of a mirror: what its rows depend on (fingerprint())."""
+RULES_PROPERTY = "exporter.derive.mirror.rules"
+"""Of a mirror: by which rules its rows were made (RULES); versions before these did not say it."""
 EMPTY_VERSIONS_MAX = 100
 """Versions of a source without a row for its mirror, after which the mirror's progress is committed all the same."""
 
@@ -60,7 +63,7 @@ class MirrorJob:
             due = todo(self._target.table, view, source, self.name)
         ranges = {str(one.tp): str(one) for one in due.found}
         says = f"{due.rewound}: all rows are made anew" if due.rewound else due.says
-        return Planned(self.name, self.kind, ranges, () if due.nothing else (sql,), says)
+        return Planned(self.name, self.kind, ranges, () if due.nothing else (sql,), says or self._outdated(view))
 
     def run(self) -> Ran:
         """All that is new, in one commit; before it one that adds new columns."""
@@ -69,11 +72,13 @@ class MirrorJob:
             return self._made_anew(None, source)
         self._require_same(view)
         due = todo(self._target.table, view, source, self.name)
-        if due.nothing:
-            return Ran(self.name)
         if due.rewound:
             self._require_no_loss(view, source, due)
             return self._made_anew(view, source, f"made anew: {due.rewound}")
+        if outdated := self._outdated(view):
+            return self._made_anew(view, source, outdated, carries_over=True)
+        if due.nothing:
+            return Ran(self.name)
         if due.forgets:
             self._target.commit(view, Commit(None, self._progress(source, -1)))
             view = self._target.view() or view
@@ -93,8 +98,10 @@ class MirrorJob:
         of_rows = due.rewound or not source.frame().where(within(due.found)).isEmpty()
         behind = sum(one.offsets for one in due.found) if of_rows else 0
         facts: dict[str, Any] = {"of version": f"{due.since} of {source.view.version}", **others_told(source)}
-        if due.rewound or due.says:
-            facts["next"] = due.rewound or due.says
+        if says := due.rewound or due.says or self._outdated(view):
+            facts["next"] = says
+        if view is not None and (left := left_in_all(self._target.table, view, self.name)):
+            facts["left out"] = ", ".join(f"{count} of {why}" for why, count in sorted(left.items()))
         return JobStatus(self.name, self.kind, view.version if view else None, {source.name: behind}, facts)
 
     def audit(self) -> Sequence[AuditLine]:
@@ -102,6 +109,8 @@ class MirrorJob:
         view, source = self._target.view(), self._pinned()
         if view is None:
             return (AuditLine(self.name, "table", False, 0, "it is not there yet"),)
+        if outdated := self._outdated(view):
+            return (AuditLine(self.name, "newest row of each key", False, 0, f"{outdated}: run the job first"),)
         return audited(self.name, self._table, self._target.table, view, source)
 
     def _pinned(self) -> Pinned:
@@ -117,6 +126,12 @@ class MirrorJob:
             what = f"derive {self.name}: the table was made with other keys, order or ops than the settings have"
             raise ConfigError(what, REBUILD.format(job=self.name))
 
+    def _outdated(self, view: TableView | None) -> str:
+        """Why all rows are to be made anew though the source is as it was: other rules; empty if they are not."""
+        if view is None or view.properties.get(RULES_PROPERTY) == RULES or f'"{BASE}"' not in view.schema_json:
+            return ""
+        return "made anew once: an earlier version made its rows by other rules of what deletes and late columns do"
+
     def _require_no_loss(self, view: TableView, source: Pinned, due: Todo) -> None:
         """Raises InvariantBroken where the source has no row any more of a key of which it took none back."""
         lost = lost_keys(self._target.table, view, source, self._table.keys, due.back)
@@ -124,25 +139,33 @@ class MirrorJob:
             what = f"{due.rewound}; {lost} keys of the mirror, of which nothing was taken back, have no row in it"
             raise InvariantBroken(Invariant.MONOTONE, f"derive {self.name}: {what}", REBUILD.format(job=self.name))
 
-    def _made_anew(self, view: TableView | None, source: Pinned, says: str = "") -> Ran:
+    def _made_anew(
+        self, view: TableView | None, source: Pinned, says: str = "", carries_over: bool = False
+    ) -> Ran:
+        """carries_over: also what the mirror has of rows that the source has lost."""
         shape, rows = self._shape(source), source.own()
-        _, left = shape.counted(rows)
-        made = shape.newest(rows)
+        counted = shape.counted(rows)
+        made = shape.newest(rows, counted.speaks)
         schema, by = schema_of(made), [quoted(key) for key in self._table.keys]
-        properties = {SHAPE_PROPERTY: fingerprint(self._table)}
+        if view is not None and carries_over:
+            self._growth(view, made)
+            reader = self._session.read.format("delta").option("versionAsOf", view.version)
+            made = carried_over(shape, made, reader.load(self._target.table.uri), source.frame())
+        properties = {SHAPE_PROPERTY: fingerprint(self._table), RULES_PROPERTY: RULES}
         if view is None:
             properties["delta.enableDeletionVectors"] = str(self._table.deletion_vectors).lower()
         commit = Commit(
             made.repartitionByRange(*by).sortWithinPartitions(*by),
             self._progress(source, source.view.version),
-            says=_told(left),
+            says={**_told(counted.left), IN_ALL: dict(counted.left)},
             create=schema if view is None else None,
             evolve=None if view is None or view.schema_json == schema else schema,
             removes_all=True,
             properties=properties,
         )
         version = self._target.commit(view, commit)
-        return Ran(self.name, self._target.added_rows(version), version, says=_joined(says, left))
+        rows_now = self._target.added_rows(version)
+        return Ran(self.name, rows_now, version, says=_joined(says, counted.left), left_out=counted.left)
 
     def _progress(self, source: Pinned, version: int) -> dict[str, int]:
         """The txn action of a table that holds what a version of its source has."""
@@ -150,10 +173,10 @@ class MirrorJob:
 
     def _merged(self, view: TableView, source: Pinned, due: Todo) -> Ran:
         shape, rows = self._shape(source), source.frame().where(within(due.found))
-        taken, left = shape.counted(rows)
-        if not taken and source.view.version - due.since < EMPTY_VERSIONS_MAX:
+        counted = shape.counted(rows)
+        if not counted.rows and source.view.version - due.since < EMPTY_VERSIONS_MAX:
             return Ran(self.name)
-        changes = shape.newest(rows)
+        changes = shape.newest(rows, counted.speaks)
         if due.says:
             changes.createOrReplaceTempView(EVERY)
             changes = self._session.sql(lacking_sql(shape, self._target.table.sql_name))
@@ -164,22 +187,36 @@ class MirrorJob:
             values = _bounds(key, changes)
             sql = merge_sql(shape, self._target.table.sql_name, bounds_sql(key) if values else "")
             (progress,) = self._progress(source, source.view.version).items()
-            version, changed = self._statements.commit(view, sql, {**_told(left), "rows": taken}, progress, values)
+            in_all = self._left_in_all(view, source, due, counted.left)
+            says = {**_told(counted.left), IN_ALL: in_all, "rows": counted.rows}
+            version, changed = self._statements.commit(view, sql, says, progress, values)
         purged = self._purge.due(time.monotonic())
-        says = f"{purged} deleted keys purged" if purged else ""
-        return Ran(self.name, max(changed, 0), version, says=_joined("; ".join(filter(None, (due.says, says))), left))
+        told = "; ".join(filter(None, (due.says, f"{purged} deleted keys purged" if purged else "")))
+        return Ran(self.name, max(changed, 0), version, says=_joined(told, counted.left), left_out=counted.left)
+
+    def _left_in_all(self, view: TableView, source: Pinned, due: Todo, now: Mapping[str, int]) -> dict[str, int]:
+        """Why -> how many rows are left out of all that the mirror has after a run; counted anew where that is not a
+        sum. now: of those that the run takes."""
+        before = left_in_all(self._target.table, view, self.name)
+        if before is None or due.again:
+            return dict(self._shape(source).counted(source.own()).left)
+        return {why: before.get(why, 0) + now.get(why, 0) for why in {*before, *now}}
 
     def _evolved(self, view: TableView, changes: DataFrame) -> TableView:
         """The mirror with the columns that the source has gained. Raises ConfigError where one has another type."""
-        try:
-            change = schema_change(view, schema_of(changes), widens=False)
-        except ConfigError as error:
-            raise ConfigError(f"derive {self.name}: {error.message}", REBUILD.format(job=self.name)) from error
+        change = self._growth(view, changes)
         if change.schema_json is None:
             return view
         self._target.commit(view, Commit(None, {}, evolve=change.schema_json, properties=change.properties))
         now = self._target.view()
         return now or view
+
+    def _growth(self, view: TableView, rows: DataFrame) -> SchemaChange:
+        """What a mirror lacks for such rows. Raises ConfigError where a column has another type."""
+        try:
+            return schema_change(view, schema_of(rows), widens=False)
+        except ConfigError as error:
+            raise ConfigError(f"derive {self.name}: {error.message}", REBUILD.format(job=self.name)) from error
 
 
 def _bounds(key: str, changes: DataFrame) -> dict[str, Any]:

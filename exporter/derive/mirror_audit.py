@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 
 from exporter.derive.audited_rows import rows_through
 from exporter.derive.job import AuditLine
+from exporter.derive.mirror_audit_unsent import never_sent
 from exporter.derive.source import Pinned, readable
 from exporter.errors import LogCleaned
 from exporter.lake.table import DeltaTable
@@ -23,7 +24,6 @@ from offsets.cursors import cursor_of, whole
 from offsets.table_log import TableView
 
 OF_A_MIRROR = ("_order", "_deleted", "_base", "_written")
-NEVER_SENT = "(__debezium_unavailable_value|X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ==)"
 SHOWN_MAX = 3
 JSON_TIMES = "map('timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSXXX')"
 
@@ -70,10 +70,11 @@ class _Audit:
         )]  # fmt: skip
         told = (("deleted keys that are purged", found.get("purged", 0)), ("keys whose rows the source lost", kept))
         lines += [AuditLine(self.job, name, True, count) for name, count in told if count]
-        left = session.sql(f"SELECT count(*) AS n FROM audit_source WHERE NOT coalesce({self._taken}, false)")
-        if count := left.collect()[0]["n"]:
-            lines.append(AuditLine(self.job, "rows with a null key or an unknown op", True, count, "left out"))
-        return lines
+        left = session.sql(
+            f"SELECT {self._why_not} AS why, count(*) AS n FROM audit_source WHERE NOT coalesce({self._taken}, false) "
+            "GROUP BY why ORDER BY why"
+        )
+        return [*lines, *(AuditLine(self.job, one["why"], True, one["n"], "left out") for one in left.collect())]
 
     @property
     def _columns(self) -> list[str]:
@@ -99,8 +100,26 @@ class _Audit:
             keys.append(f"NOT ({self._is(self.table.patches)} AND coalesce({dotted}, false))")
         return " AND ".join(keys)
 
+    @property
+    def _why_not(self) -> str:
+        """What a row is that does not count."""
+        keys = [*map(_ticked, self.table.keys)]
+        unfit = "false"
+        if "_rescued" in self.source.schema.names:
+            kept = [f"({key} IS NULL AND {_as_sent(path)} IS NOT NULL)" for path, key in
+                    zip(self.table.keys, keys, strict=True)]  # fmt: skip
+            unfit = " OR ".join(kept)
+        known = self._is((*self.table.upserts, *self.table.deletes, *self.table.patches)) if self.table.op else "true"
+        return (
+            f"CASE WHEN {unfit} THEN 'rows whose key its column cannot hold' "
+            f"WHEN {' OR '.join(f'{key} IS NULL' for key in keys)} THEN 'rows with a null key' "
+            f"WHEN NOT {known} THEN 'rows with an unknown op' ELSE 'patches of nested fields' END"
+        )
+
     def _value(self, name: str, window: str) -> str:
-        """A column as its newest writer left it."""
+        """A column as its newest writer left it; null where a RESTORE took it from the source."""
+        if name not in self.source.schema.names:
+            return f"NULL AS {_tick(name)}"
         heads = {path.split(".")[0] for path in (*self.table.keys, *self.table.order, self.table.op, self.table.fields)}
         if name in heads | {"_kafka", "_event_time", "_cdc"} or not (self.table.patches or self.table.op == "_cdc"):
             return f"{_tick(name)}"
@@ -110,8 +129,10 @@ class _Audit:
         silent = f"{self._is(self.table.patches)} AND NOT coalesce({named}, false)"
         if self.table.op == "_cdc" and name != "_rescued" and "_rescued" in self._columns:
             sent = f"from_json(_rescued, 'MAP<STRING, STRING>')[{literals([name])}]"
-            silent = f"({silent}) OR ({_tick(name)} IS NULL AND coalesce(regexp_like({sent}, '{NEVER_SENT}'), false))"
-        writer = f"CASE WHEN NOT ({silent}) THEN named_struct('value', {_tick(name)}) END"
+            silent = f"({silent}) OR ({_tick(name)} IS NULL AND {never_sent(sent)})"
+        gone = self._is(self.table.deletes)
+        value = f"named_struct('value', CASE WHEN NOT {gone} THEN {_tick(name)} END)"  # a delete leaves no value
+        writer = f"CASE WHEN {gone} OR NOT ({silent}) THEN {value} END"
         return f"(first_value({writer}) IGNORE NULLS OVER ({window} {_WHOLE})).value AS {_tick(name)}"
 
     def _expected(self) -> str:
@@ -164,6 +185,13 @@ class _Audit:
 
 
 _WHOLE = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
+
+
+def _as_sent(path: str) -> str:
+    """SQL: what stands at a dotted path of `_rescued`."""
+    *outer, last = [f"`{part}`" for part in path.split(".")]
+    kind = "".join(f"STRUCT<{part}: " for part in outer) + f"STRUCT<{last}: STRING>" + ">" * len(outer)
+    return f"from_json(_rescued, {literals([kind])}).{_ticked(path)}"
 
 
 def _tick(name: str) -> str:

@@ -19,6 +19,8 @@ BASED_ON = "based_on"
 """In the metadata of such a commit: the version of the table that the statement was made of."""
 PURGED = "purged"
 """In that of a purge."""
+IN_ALL = "left_out_in_all"
+"""In that of a run: why -> how many of all rows that the table has taken of its source are not in it."""
 TRIES = 3
 NO_VALUES: Mapping[str, Any] = {}
 CONFLICT = "CONCURRENT"

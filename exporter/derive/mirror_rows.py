@@ -1,41 +1,51 @@
 """From rows of a source to rows of a mirror: one per key, as SQL texts and as a DataFrame (protocol 9.5).
 
-    rows ── left out: null keys, unknown ops       ── of one key ──> its columns, each as its newest writer left it
-         └─ order, op: what each does to its key
+    rows ── left out: keys that are null, unknown ops  ── of one key ──> its columns, each as its newest writer left it
+         └─ order, op, names not sent: what each does to its key
 
 `_order` is that of the newest row, `_deleted` what that one did. Where rows need not write all columns (patches, values
 that Debezium did not send) each column has an order of its own: that in `_written`, or else `_base`, the order of the
-newest row that was whole. Both forms merge to the same whatever comes first, and however often.
+newest row that was whole. Both forms merge to the same whatever comes first, and however often. A name that rows speak
+of and that is no column yet has its order in `_written` too (WROTE): it may be one tomorrow.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import MapType, StructType
 
 from exporter.core.columns import all_nullable
+from exporter.derive.mirror_unsent import is_unsent
 from exporter.errors import ConfigError
 from exporter.settings.derive_mirror import MirrorTable
 from exporter.sql_text import column, literal, quoted
 
 ORDER, DELETED, BASE, WRITTEN = "_order", "_deleted", "_base", "_written"
-OP = "_mirror_op"
-OWN = frozenset({ORDER, DELETED, BASE, WRITTEN, OP})
+OP, SILENT = "_mirror_op", "_mirror_silent"
+OWN = frozenset({ORDER, DELETED, BASE, WRITTEN, OP, SILENT})
 OF_THE_ROW = frozenset({"_kafka", "_event_time", "_cdc"})
 """Columns that say something of the newest row itself: no row lets them be."""
 RESCUED = "_rescued"
 ENVELOPE = "_cdc"
-PLACEHOLDERS = ("__debezium_unavailable_value", "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ==")
-"""What Debezium sends in place of a large value that did not change; as text, and in base64."""
+NO_NAMES = "CAST(array() AS ARRAY<STRING>)"
 POSITION = ("epoch", "offset", "topic", "partition")
 """Of `_kafka`, at the end of each order: in a partition the newest is last, and no two rows are equal."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What rows of a source are. left: why -> how many are in no mirror. speaks: of names that are no columns."""
+
+    rows: int
+    left: Mapping[str, int]
+    speaks: bool
 
 
 @dataclass(frozen=True)
@@ -92,7 +102,11 @@ class Shape:
     @property
     def left_out(self) -> str:
         """SQL: why a row is in no mirror; null if it is."""
-        whens = [f"WHEN {' OR '.join(f'{quoted(key)} IS NULL' for key in self.table.keys)} THEN 'null key'"]
+        nulls = " OR ".join(f"{quoted(key)} IS NULL" for key in self.table.keys)
+        whens = [f"WHEN {nulls} THEN 'null key'"]
+        if RESCUED in self.columns:
+            unfit = " OR ".join(f"({quoted(key)} IS NULL AND {_rescued(key)} IS NOT NULL)" for key in self.table.keys)
+            whens.insert(0, f"WHEN {unfit} THEN 'key that its column cannot hold'")
         if self.table.op:
             whens.append(f"WHEN {self.op} IS NULL THEN 'unknown op'")
         if self.table.fields:
@@ -100,48 +114,84 @@ class Shape:
             whens.append(f"WHEN {self.op} = 'patch' AND {nested} THEN 'patch of a nested field'")
         return f"CASE {' '.join(whens)} END"
 
-    def writes(self, name: str) -> str:
-        """SQL over a row and its op: whether it writes a column that has an order of its own."""
-        here = column(name)
+    @property
+    def silent(self) -> str:
+        """SQL: the names, columns or not, of which a row says that they were not sent."""
+        if self.table.op != ENVELOPE or RESCUED not in self.columns:
+            return NO_NAMES
+        kept = f"from_json({RESCUED}, 'MAP<STRING, STRING>')"
+        return f"coalesce(map_keys(map_filter({kept}, (name, sent) -> {is_unsent('sent')})), {NO_NAMES})"
+
+    @property
+    def spoken_of(self) -> str:
+        """SQL over a row, its op and its silent names: names that are no columns, and that it did not or did write."""
+        listed = f"coalesce({quoted(self.table.fields)}, {NO_NAMES})" if self.table.fields else NO_NAMES
+        named = f"CASE {OP} WHEN 'delete' THEN {NO_NAMES} WHEN 'patch' THEN {listed} ELSE {SILENT} END"
+        columns = f"array({', '.join(map(literal, self.columns))})"
+        return f"filter({named}, name -> name IS NOT NULL AND NOT array_contains({columns}, name))"
+
+    def writes(self, name: str, here: str) -> str:
+        """SQL over a row, its op and its silent names: whether it writes a column. name, here: its name and value."""
         if self.table.fields:
-            named = f"coalesce(array_contains({quoted(self.table.fields)}, {literal(name)}), false)"
+            named = f"coalesce(array_contains({quoted(self.table.fields)}, {name}), false)"
         else:
             named = f"{here} IS NOT NULL"
-        sent = "true"
-        if self.table.op == ENVELOPE and RESCUED in self.columns and name != RESCUED:
-            path = literal(f"$['{name}']")
-            kept = f"get_json_object({RESCUED}, {path})"
-            held = " OR ".join(f"coalesce(instr({kept}, {literal(text)}), 0) > 0" for text in PLACEHOLDERS)
-            sent = f"NOT ({here} IS NULL AND {RESCUED} IS NOT NULL AND ({held}))"
-        return f"CASE WHEN {OP} = 'patch' THEN {named} ELSE {sent} END"
+        sent = f"NOT ({here} IS NULL AND array_contains({SILENT}, {name}))"
+        return f"{OP} = 'delete' OR (({OP} <> 'patch' OR {named}) AND {sent})"
 
-    def newest(self, rows: DataFrame) -> DataFrame:
-        """One row per key, as a mirror has it, of all that the rows do."""
-        wanted = rows.where(f"{self.left_out} IS NULL").selectExpr(
-            *map(column, self.columns), f"{self.order} AS {ORDER}", f"{self.op} AS {OP}"
-        )
+    def newest(self, rows: DataFrame, speaks: bool = True) -> DataFrame:
+        """One row per key, as a mirror has it, of all that the rows do. speaks: of which names, as counted() tells."""
+        wanted = self._wanted(rows)
         by = [sf.expr(quoted(key)).alias(f"_key{n}") for n, key in enumerate(self.table.keys)]
         last = ", ".join((*map(column, self.of_the_newest), ORDER, f"{OP} = 'delete' AS {DELETED}"))
         found = [sf.expr(f"max_by(struct({last}), {ORDER})").alias("_newest")]
         own = self.own_writers
         for n, name in enumerate(own):
-            writes = f"FILTER (WHERE {self.writes(name)})"
-            found.append(sf.expr(f"max_by({column(name)}, {ORDER}) {writes}").alias(f"_value{n}"))
+            writes = f"FILTER (WHERE {self.writes(literal(name), column(name))})"
+            value = f"CASE WHEN {OP} <> 'delete' THEN {column(name)} END"
+            found.append(sf.expr(f"max_by({value}, {ORDER}) {writes}").alias(f"_value{n}"))
             found.append(sf.expr(f"max({ORDER}) {writes}").alias(f"_order{n}"))
         if own:
             found.append(sf.expr(f"max({ORDER}) FILTER (WHERE {OP} <> 'patch')").alias(BASE))
         values = {name: f"_value{n} AS {column(name)}" for n, name in enumerate(own)}
         shown = [values.get(name, f"_newest.{column(name)}") for name in self.columns]
         shown += [f"_newest.{ORDER}", f"_newest.{DELETED}"]
+        made = wanted.groupBy(*by).agg(*found)
         if own:
-            orders = {name: f"_order{n}" for n, name in enumerate(own)}
+            orders = f"map({', '.join(f'{literal(name)}, _order{n}' for n, name in enumerate(own))})"
+            if speaks:
+                made = made.join(self._others(wanted, by), [f"_key{n}" for n in range(len(by))], "left")
+                orders = f"coalesce(map_concat({orders}, _others), {orders})"
             shown += [BASE, f"{deviating(orders, BASE)} AS {WRITTEN}"]
-        return wanted.groupBy(*by).agg(*found).selectExpr(*shown)
+        return made.selectExpr(*shown)
 
-    def counted(self, rows: DataFrame) -> tuple[int, dict[str, int]]:
+    def _wanted(self, rows: DataFrame) -> DataFrame:
+        return rows.where(f"{self.left_out} IS NULL").selectExpr(
+            *map(column, self.columns), f"{self.order} AS {ORDER}", f"{self.op} AS {OP}", f"{self.silent} AS {SILENT}"
+        )
+
+    def _others(self, wanted: DataFrame, by: Sequence[Column]) -> DataFrame:
+        """Key -> `_others`, the orders of names that are no columns, for keys whose rows speak of any."""
+        keys = [f"_key{n}" for n in range(len(by))]
+        names = wanted.select(*by, sf.explode(sf.expr(self.spoken_of)).alias("_name")).distinct()
+        writes = f"FILTER (WHERE {self.writes('_name', 'CAST(NULL AS STRING)')})"
+        of_each = names.join(wanted.select("*", *by), keys).groupBy(*keys, "_name")
+        orders = of_each.agg(sf.expr(f"max({ORDER}) {writes}").alias("_at"))
+        return orders.groupBy(*keys).agg(sf.expr("map_from_entries(collect_list(struct(_name, _at)))").alias("_others"))
+
+    def counted(self, rows: DataFrame) -> Counted:
         """How many rows there are, and why how many of them are left out."""
-        found = rows.selectExpr(f"{self.left_out} AS why").groupBy("why").count().collect()
-        return sum(one["count"] for one in found), {one["why"]: one["count"] for one in found if one["why"]}
+        if self.own_writers:
+            rows = rows.selectExpr("*", f"{self.op} AS {OP}", f"{self.silent} AS {SILENT}")
+        spoken = f"bool_or(size({self.spoken_of}) > 0)" if self.own_writers else "false"
+        by = rows.groupBy(sf.expr(self.left_out).alias("why"))
+        found = by.agg(sf.count("*").alias("rows"), sf.expr(spoken).alias("speaks")).collect()
+        left = {one["why"]: one["rows"] for one in found if one["why"]}
+        return Counted(sum(one["rows"] for one in found), left, any(one["speaks"] for one in found))
+
+
+RULES = "2"
+"""Which rows write which columns (protocol 9.5, WROTE), as tables say by which rules their rows were made."""
 
 
 def fingerprint(table: MirrorTable) -> str:
@@ -150,10 +200,17 @@ def fingerprint(table: MirrorTable) -> str:
     return json.dumps(told, sort_keys=True, separators=(",", ":"))
 
 
-def deviating(orders: dict[str, str], base: str) -> str:
-    """SQL: column -> its order, where that is not `base`; null of one that was never written. orders: column -> SQL."""
-    each = ", ".join(f"{literal(name)}, {order}" for name, order in orders.items())
-    return f"map_filter(map({each}), (name, at) -> NOT (at <=> {base}))"
+def _rescued(path: str) -> str:
+    """SQL: what `_rescued` has at a dotted path; null if nothing."""
+    value = RESCUED
+    for part in path.split("."):
+        value = f"from_json({value}, 'MAP<STRING, STRING>')[{literal(part)}]"
+    return value
+
+
+def deviating(orders: str, base: str) -> str:
+    """SQL: name -> its order, where that is not `base`; null of one that was never written. orders: SQL of a map."""
+    return f"map_filter({orders}, (name, at) -> NOT (at <=> {base}))"
 
 
 def schema_of(rows: DataFrame) -> str:

@@ -13,19 +13,25 @@ CHANGES = "changes"
 EVERY = "every_change"
 LATER = "s._order > t._order"
 BOUND_CHARS_MAX = 1000
+NAMES = f"array_union(map_keys(s.{WRITTEN}), map_keys(t.{WRITTEN}))"
+"""Those that have an order of their own in one of the two."""
 
 
 def merge_sql(shape: Shape, target: str, bounds: str = "") -> str:
     """Put the rows of `changes` into a mirror. target: the table, as SQL has it. bounds: bounds_sql().
 
-    What a table is cut by is not among the conditions: a key whose value of it changes would be there twice.
+    What a table is cut by is not among the conditions: a key whose value of it changes would be there twice. Columns
+    are named: a source that was restored may lack some that the mirror has.
     """
     on = [f"t.{quoted(key)} = s.{quoted(key)}" for key in shape.table.keys] + ([bounds] if bounds else [])
+    names = [*map(column, shape.columns), ORDER, DELETED, *((BASE, WRITTEN) if shape.own_writers else ())]
+    sets = merged(shape) if shape.own_writers else {name: f"s.{name}" for name in names}
     return "\n".join((
         f"MERGE INTO {target} AS t USING {CHANGES} AS s",
         f"ON {' AND '.join(on)}",
-        f"WHEN MATCHED AND ({_changes(shape)}) THEN UPDATE SET {', '.join(_sets(shape)) if shape.own_writers else '*'}",
-        "WHEN NOT MATCHED THEN INSERT *",
+        f"WHEN MATCHED AND ({_changes(shape)}) THEN UPDATE SET "
+        + ", ".join(f"t.{name} = {value}" for name, value in sets.items()),
+        f"WHEN NOT MATCHED THEN INSERT ({', '.join(names)}) VALUES ({', '.join(f's.{name}' for name in names)})",
     ))  # fmt: skip
 
 
@@ -40,8 +46,10 @@ def lacking_sql(shape: Shape, target: str) -> str:
 
 
 def _changes(shape: Shape) -> str:
-    """Whether any column of a row changes."""
-    return " OR ".join([LATER, *(_newer(name) for name in shape.own_writers)])
+    """Whether anything of a row changes; the order of a name that is no column yet, too."""
+    if not shape.own_writers:
+        return LATER
+    return f"{LATER} OR {_greater(f's.{BASE}', f't.{BASE}')} OR exists({NAMES}, name -> {_newer('name')})"
 
 
 def bounds_sql(key: str) -> str:
@@ -63,21 +71,26 @@ def _is_bound(value: Any) -> bool:
     return type(value) in (int, date)
 
 
-def _sets(shape: Shape) -> list[str]:
+def merged(shape: Shape) -> dict[str, str]:
+    """Column -> SQL: what two rows of a key, `s` and `t`, come to; where orders are equal that of `t` stays."""
+    newer = {column(name): _newer(literal(name)) for name in shape.own_writers}
+    newer |= {column(name): LATER for name in (*shape.of_the_newest, ORDER, DELETED)}
+    values = {name: f"CASE WHEN {when} THEN s.{name} ELSE t.{name} END" for name, when in newer.items()}
     base = f"greatest(s.{BASE}, t.{BASE})"
-    orders = {name: f"greatest({_order('s', name)}, {_order('t', name)})" for name in shape.own_writers}
-    newer = {column(name): _newer(name) for name in shape.own_writers}
-    newer |= {column(name): LATER for name in shape.of_the_newest} | {ORDER: LATER, DELETED: LATER}
-    sets = [f"t.{name} = CASE WHEN {when} THEN s.{name} ELSE t.{name} END" for name, when in newer.items()]
-    return [*sets, f"t.{BASE} = {base}", f"t.{WRITTEN} = {deviating(orders, base)}"]
+    each = f"struct(name, greatest({_order('s', 'name')}, {_order('t', 'name')}))"
+    orders = f"map_from_entries(transform({NAMES}, name -> {each}))"
+    return {**values, BASE: base, WRITTEN: deviating(orders, base)}
 
 
 def _order(side: str, name: str) -> str:
-    """When a column was last written; null if it never was."""
-    at = f"{side}.{WRITTEN}", literal(name)
+    """When a column was last written; null if it never was. name: SQL."""
+    at = f"{side}.{WRITTEN}", name
     return f"CASE WHEN map_contains_key({', '.join(at)}) THEN {at[0]}[{at[1]}] ELSE {side}.{BASE} END"
 
 
 def _newer(name: str) -> str:
-    mine, theirs = _order("s", name), _order("t", name)
+    return _greater(_order("s", name), _order("t", name))
+
+
+def _greater(mine: str, theirs: str) -> str:
     return f"coalesce({mine} > {theirs}, {mine} IS NOT NULL AND {theirs} IS NULL)"

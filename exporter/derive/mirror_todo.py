@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import functions as sf
 
-from exporter.derive.mirror_merge import BASED_ON, PURGED
-from exporter.derive.mirror_rows import DELETED
+from exporter.derive.mirror_merge import BASED_ON, IN_ALL, PURGED
+from exporter.derive.mirror_rows import BASE, DELETED, ORDER, WRITTEN
 from exporter.derive.source import Pinned
 from exporter.errors import LogCleaned
 from exporter.lake.table import DeltaTable
@@ -39,6 +39,11 @@ class Todo:
     @property
     def nothing(self) -> bool:
         return not self.found and not self.rewound
+
+    @property
+    def again(self) -> bool:
+        """Whether rows may be among them that the mirror has taken before."""
+        return bool(self.says) or any(one.after < 0 for one in self.found)
 
 
 def todo(mirror: DeltaTable, view: TableView, source: Pinned, job: str) -> Todo:
@@ -73,13 +78,18 @@ def todo(mirror: DeltaTable, view: TableView, source: Pinned, job: str) -> Todo:
 
 
 def _all_after(mirror: DeltaTable, view: TableView, source: Pinned, everything: Todo) -> Todo:
-    """All rows; or all anew, if the mirror has any that lie beyond where a later epoch of the source begins."""
+    """All rows; or all anew, if the mirror has a value of one beyond where a later epoch of the source begins.
+
+    Each value counts, not the newest row of its key alone: a patch may have come over it.
+    """
     reader = source.session.read.format("delta").option("versionAsOf", view.version)
-    kafka = sf.col("_kafka")
-    by = reader.load(mirror.uri).groupBy(kafka["topic"], kafka["partition"], kafka["epoch"])
+    rows = reader.load(mirror.uri)
+    written = f"concat(array({ORDER}, {BASE}), map_values({WRITTEN}))" if BASE in rows.columns else f"array({ORDER})"
+    orders = rows.select(sf.explode(sf.expr(written)).alias("at")).where("at IS NOT NULL").select("at.*")
+    by = orders.groupBy("topic", "partition", "epoch").agg(sf.max("offset"))
     held = [
         Cursor({TopicPartition(topic, partition): Position(epoch, offset)})
-        for topic, partition, epoch, offset in by.agg(sf.max(kafka["offset"])).collect()
+        for topic, partition, epoch, offset in by.collect()
     ]
     back = [one for cursor in held for one in setbacks(cursor, source.view, source.lake.app)]
     return _rewound(everything, source.name, back) if back else everything
@@ -131,6 +141,19 @@ def overtaken(mirror: DeltaTable, view: TableView, job: str) -> str:
             return f"version {version} of the mirror lies beneath a statement that did not know it"
         based_on = int(said.get(BASED_ON, version - 1))
     return ""
+
+
+def left_in_all(mirror: DeltaTable, view: TableView, job: str) -> Mapping[str, int] | None:
+    """Why -> how many of all rows that a mirror has taken are left out, as its newest run says; None if it does not."""
+    for version in range(view.version, -1, -1):
+        try:
+            said = own_metadata(mirror.logged(version).user_metadata)
+        except LogCleaned:
+            return None
+        if said.get("derive") == job and (IN_ALL in said or "rows" in said):  # earlier versions told the rows alone
+            counts: Mapping[str, int] | None = said.get(IN_ALL)
+            return counts
+    return None
 
 
 def restored(mirror: DeltaTable, view: TableView) -> str:

@@ -164,7 +164,7 @@ class Passes:
                 raise JvmEnded from error
             self._set(self._failed(state, error))
             return False
-        self._set(state.ran(ran.version, ran.rows, ran.more, began))
+        self._set(state.ran(ran.version, ran.rows, ran.more, began, ran.left_out))
         if not ran.idle:
             gc.collect()  # its queries: small and in cycles here, of megabytes in the JVM
             says = {"says": ran.says} if ran.says else {}

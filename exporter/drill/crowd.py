@@ -32,7 +32,8 @@ PER_SEC = 50
 VERSIONS_MAX = 1.2
 """Per table and round."""
 LATE_ROUNDS_MAX = 2
-"""Rounds after which a record is in its table, with the time for which its partition may be nobody's."""
+"""Rounds after which a record is in its table, with the time for which nobody has read its partition: it waits for one
+before its leader dies, and for another one once the next owner has read it."""
 SMALL: Mapping[str, Any] = {
     "spark_master": "local[1]",
     "driver_memory": "512m",

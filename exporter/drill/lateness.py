@@ -2,7 +2,7 @@
 
 A record is in its table with the commit that moves its partition's position past it; when that was, the commit says.
 A partition is handed over from the moment at which its task ends, or has to give it away, until another task has read
-its positions.
+what waited there: only then it has anything to roll for a round.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _committed_at(moves: list[tuple[int, int, float]], offset: int) -> float:
 
 @dataclass(frozen=True)
 class Turn:
-    """What happens to a partition: a task has read its positions (has), or ends, or gives it away."""
+    """What happens to a partition: a task has read of it for the first time (has), or ends, or gives it away."""
 
     at: float
     partition: str

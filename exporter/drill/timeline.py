@@ -121,13 +121,23 @@ def owned(task: Task) -> set[str]:
 
 
 def turns(task: Task) -> list[Turn]:
-    """When it had partitions, and when no longer; its end takes what it owned."""
+    """When it had partitions, and when no longer; its end takes what it owned.
+
+    It has one from the end of the first round that began when its positions were read: what waited there is staged.
+    """
     found: list[Turn] = []
+    recovered: dict[str, float] = {}
     for said in task.events():
         if said.name == "positions_recovered":
-            found += [Turn(said.at, partition, True) for partition in said.fields["floors"]]
+            recovered |= dict.fromkeys(said.fields["floors"], said.at)
         elif said.name == "partition_revoked":
+            recovered.pop(said.fields["partition"], None)
             found.append(Turn(said.at, said.fields["partition"], False))
+        elif _is_read(said):
+            began = said.at - float(said.fields["secs"])
+            read = [partition for partition, at in recovered.items() if at <= began]
+            found += [Turn(said.at, partition, True) for partition in read]
+            recovered = {partition: at for partition, at in recovered.items() if at > began}
     if task.ended_at is not None:
         found += [Turn(task.ended_at, partition, False) for partition in owned(task)]
     return found

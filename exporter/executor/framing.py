@@ -17,6 +17,7 @@ import pyarrow as pa
 from exporter.core.schemas import KnownSchemas
 from exporter.core.value_format import ValueFormat
 from exporter.formats.frames import Framed, RowSchemas, framed, row_schemas
+from exporter.formats.places import places_of
 from offsets.ranges import TopicPartition
 
 MISSING_MAX = 1_000
@@ -51,7 +52,10 @@ class Framing:
 
     def schemas(self, batch: pa.RecordBatch, tp: TopicPartition, found: Framed | None) -> RowSchemas | None:
         """Those of the rows that `cut` left; None if they have no ids."""
-        return None if found is None else row_schemas(batch.column("value"), found.ids, self._form(tp.topic))
+        if found is None:
+            return None
+        places = places_of(batch.column("value"), found.ids, self._form(tp.topic), self._schemas)
+        return row_schemas(found.ids, places)
 
     def met(self, name: str, tp: TopicPartition, schemas: RowSchemas, rows: pa.Array) -> None:
         """Rows of an event type are staged."""

@@ -23,6 +23,7 @@ from exporter.executor.route import Router
 from exporter.executor.shaping import shaped
 from exporter.formats.decoder import Decoder
 from exporter.formats.frames import ids_without_text, readable, unread
+from exporter.formats.places import emptied
 from exporter.shape.shaper import Shaper
 
 RECORD = pa.schema([*RECORD_FIELDS, ("epoch", pa.int32()), ("of_type", pa.string())])
@@ -85,8 +86,10 @@ class _Judge:
 
         A letter of one type is judged for that type alone; one of a whole record stays if a table of it refuses.
         """
-        framed = unread(batch.column("value"), self._routing.format_of(self._topic), self._schemas)
-        routed = self._router.route(readable(batch, framed)).without(framed.unknown)
+        form = self._routing.format_of(self._topic)
+        framed = unread(batch.column("value"), form, self._schemas)
+        sent = emptied(batch, form, self._schemas)
+        routed = self._router.route(readable(sent, framed)).without(framed.unknown)
         left = ["of_another_type"] * batch.num_rows
         for name, group in routed.groups.items():
             rows = group.filter(_may_go_to(name, batch.column("of_type").take(group)))

@@ -10,6 +10,7 @@ import pyarrow as pa
 from exporter.arrow.kafka_time import US
 from exporter.arrow.own_columns import DEAD_LETTER_SCHEMA, HEADERS_TYPE, KAFKA_TYPE
 from exporter.executor.extras import without_empty
+from exporter.text import encodable
 from offsets.ranges import TopicPartition
 
 TRANSFORM = "transform"
@@ -31,7 +32,7 @@ def dead_letter_rows(batch: pa.RecordBatch, dead: Sequence[Dead], tp: TopicParti
             batch.column("value"),
             lists if lists is not None else pa.nulls(len(dead), HEADERS_TYPE),
             pa.array([row[2] for row in dead], pa.string()),
-            pa.array([row[3] for row in dead], pa.string()),
+            pa.array([encodable(row[3]) for row in dead], pa.string()),
             pa.array([row[1] for row in dead], pa.string()),
             nothing,
             nothing,

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exporter.arrow.own_columns import KAFKA_COLUMN
-from exporter.core.columns import EVENT_TIME
+from exporter.core.columns import EVENT_TIME, folded
 
 
 def record_bytes(batch: pa.RecordBatch) -> int:
@@ -45,7 +45,7 @@ def located(decoded: pa.Table, kafka: pa.StructArray, timed: bool = True) -> pa.
     """
     last = decoded.num_columns - 1
     rows, times = decoded.remove_column(last), decoded.column(last)
-    if timed and not any(name.lower() == EVENT_TIME for name in rows.column_names):
+    if timed and not any(folded(name) == EVENT_TIME for name in rows.column_names):
         rows = rows.add_column(0, EVENT_TIME, times)
     return rows.add_column(0, KAFKA_COLUMN, kafka)
 

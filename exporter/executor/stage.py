@@ -44,6 +44,7 @@ from exporter.executor.steps import Steps
 from exporter.executor.times import Times
 from exporter.faults import Fault, point
 from exporter.formats.frames import RowSchemas, readable
+from exporter.formats.places import emptied
 from exporter.stores.parquet import FileOrigin, GrowingFile
 from exporter.stores.stores import open_store
 from offsets.names import table_folder
@@ -167,7 +168,8 @@ class _Task:
         batch, untimely = held(batch)
         self._times.read(tp, batch.column("timestamp"))
         barred = {**untimely, **framed.unknown} if framed is not None else untimely
-        routed = self._readers.router(tp.topic).route(readable(batch, framed)).without(barred)
+        sent = emptied(batch, self._readers.form(tp.topic), self._order.schemas)
+        routed = self._readers.router(tp.topic).route(readable(sent, framed)).without(barred)
         schemas = self._framing.schemas(batch, tp, framed)
         dead: list[Dead] = []
         for name, indices in routed.groups.items():
@@ -177,9 +179,9 @@ class _Task:
             elif len(rows):
                 dead += self._add_type(batch, tp, plan, name, rows, schemas)
         dead += [(row["index"], row["event_type"], row["stage"], row["reason"]) for row in routed.dead.to_pylist()]
-        if self._readers.form(tp.topic).tombstones == "count" and (nulls := batch.column("value").null_count):
+        if self._readers.form(tp.topic).tombstones == "count" and (nulls := sent.column("value").null_count):
             counts[TOMBSTONES] += nulls
-            empty = set(pc.indices_nonzero(batch.column("value").is_null()).to_pylist())
+            empty = set(pc.indices_nonzero(sent.column("value").is_null()).to_pylist())
             dead = [row for row in dead if row[0] not in empty]
         if letters_bound is not None:
             self._count_filtered(DEAD_LETTERS, tp, batch, routed.counted, letters_bound)

@@ -50,7 +50,8 @@ class Framed:
 
 @dataclass(frozen=True)
 class RowSchemas:
-    """The schemas of values. keys: `7`, of Protobuf also `7:1.0`. numbers: per row that of its key, -1 without one."""
+    """The schemas of values. keys: `7`, of one record of several `7:1.0`. numbers: per row that of its key, -1 without
+    one."""
 
     keys: list[str]
     numbers: np.ndarray
@@ -126,9 +127,8 @@ def readable(batch: pa.RecordBatch, found: Framed | None) -> pa.RecordBatch:
     return batch.set_column(batch.schema.names.index("value"), "value", masked)
 
 
-def row_schemas(values: pa.BinaryArray, ids: np.ndarray, form: ValueFormat) -> RowSchemas:
-    """The schemas that values name."""
-    places = message_places(values, ids) if form.kind == "protobuf" else None
+def row_schemas(ids: np.ndarray, places: np.ndarray | None) -> RowSchemas:
+    """The schemas that values name. places: which record of its schema each is (formats/places.py)."""
     keys: list[str] = []
     numbers = np.full(len(ids), -1, np.int64)
     for schema_id in _unique(ids):

@@ -37,30 +37,30 @@ class FromSchemas:
     ) -> None:
         """columns, files: as in registered.py. Raises ConfigError for schemas of the settings that cannot be used."""
         self._routing = routing
-        framed = [form for form in routing.formats if form.has_ids]
-        self._semantic = framed[0].semantic_types if len({form.semantic_types for form in framed}) == 1 else "none"
         self._columns = columns
         self._files = {form: files(form) for form in routing.formats if form.has_schemas and not form.has_ids}
-        self._readers = {name: one for form in framed for name, one in files(form).items()}
-        self._known: dict[str, Fields] = {}
+        self._readers = {form: files(form) for form in routing.formats if form.has_ids}
+        self._known: dict[tuple[str, ValueFormat], Fields] = {}
 
-    def of_key(self, key: str, schemas: KnownSchemas) -> Fields:
+    def of_key(self, key: str, schemas: KnownSchemas, topic: str) -> Fields:
         """See SchemaColumns. Those of the reader's schema, where a file has one of the same name."""
-        if key not in self._known:
+        form = self._routing.format_of(topic)
+        if (key, form) not in self._known:
             schema_id, _, place = key.partition(":")
             text = schemas.text(int(schema_id))
             if text is None:
                 return ()
             try:
-                found = self._columns(text, place, self._semantic)
-                self._known[key] = self._row(self._readers.get(found.name, found).fields)
+                found = self._columns(text, place, form.semantic_types)
+                reader = self._readers.get(form, {}).get(found.name, found)
+                self._known[key, form] = unwrapped(reader.fields, form.envelope)
             except ConfigError:  # its records are refused for that
-                self._known[key] = ()
-        return self._known[key]
+                self._known[key, form] = ()
+        return self._known[key, form]
 
-    def of_type(self, event_type: str) -> Fields:
+    def of_type(self, event_type: str, topic: str = "") -> Fields:
         """See SchemaColumns."""
-        form = self._form_of(event_type)
+        form = self._routing.format_of(topic) if topic else self._form_of(event_type)
         if form is None or form not in self._files:
             return ()
         there, source = self._files[form], self._routing.type_from
@@ -77,8 +77,3 @@ class FromSchemas:
             return self._routing.format_of(event_type)
         formats = self._routing.formats
         return formats[0] if len(formats) == 1 else None
-
-    def _row(self, fields: Fields) -> Fields:
-        """The columns of a row, of the fields of what it is wrapped in."""
-        envelopes = {form.envelope for form in self._routing.formats if form.has_ids} or {"none"}
-        return unwrapped(fields, *envelopes) if len(envelopes) == 1 else ()

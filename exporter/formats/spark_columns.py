@@ -8,7 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from exporter.core.columns import Names, unfit
+from exporter.core.columns import Names, never_added
+from exporter.formats.typed.typed import KEPT
 
 _NAMES = {
     pa.string(): "string",
@@ -48,7 +49,7 @@ def spark_fields(
         here = f"{path}.{one.name}"
         if here in refused:
             continue
-        if unfit(one.name, top):
+        if never_added(one.name, top):
             refused[here] = "no column can have that name"
             continue
         if names.clash(one.name):
@@ -76,6 +77,9 @@ def _spark_type(kind: pa.DataType, refused: dict[str, str], path: str) -> Any:
     if pa.types.is_list(kind):
         element = _spark_type(kind.value_type, refused, path + "[]")
         return element and {"type": "array", "elementType": element, "containsNull": True}
+    if kind == KEPT:
+        refused[path] = "no column can hold it"
+        return None
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"
     return _NAMES[kind]

@@ -5,6 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection
 
+from kafka.errors import UnknownTopicOrPartitionError
+
+from exporter.errors import BrokerSilent
 from exporter.kafka.topics import TopicReader, partitions_of
 from offsets.ranges import TopicPartition
 
@@ -26,6 +29,18 @@ class TopicsBeside:
         """The offset after the last replicated record, whatever the isolation. Raises ExporterError."""
         with self._lock:
             return self._reader().high_watermarks(tps)
+
+    def ends_there(self, tps: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """As high_watermarks(), of those that are there; of the others nothing is said. Raises ExporterError."""
+        with self._lock:
+            reader = self._reader()
+            try:
+                return reader.high_watermarks(tps)
+            except BrokerSilent as error:
+                if not isinstance(error.__cause__, UnknownTopicOrPartitionError):
+                    raise
+            there = {*partitions_of(reader.identities())}
+            return reader.high_watermarks([tp for tp in tps if tp in there])
 
     def close(self) -> None:
         with self._lock:

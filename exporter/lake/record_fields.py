@@ -12,7 +12,7 @@ from typing import Any
 
 from exporter.arrow.own_columns import CDC_COLUMN, CDC_TYPE, HEADERS_TYPE
 from exporter.arrow.spark_types import as_json, json_field
-from exporter.core.columns import RECORD
+from exporter.core.columns import RECORD, folded
 from exporter.core.evolved import with_new
 from exporter.core.record_columns import RecordColumns, has_cdc
 from exporter.core.routing import DEAD_LETTERS, Routing
@@ -22,13 +22,13 @@ Fields = Sequence[Mapping[str, Any]]
 """Of a Spark schema, as parsed JSON."""
 
 
-def record_fields(columns: RecordColumns, routing: Routing) -> list[dict[str, Any]]:
-    """The columns that each table is to have of its records."""
+def record_fields(columns: RecordColumns, routing: Routing, event_type: str = "") -> list[dict[str, Any]]:
+    """The columns that tables are to have of their records. event_type: what its table may have; empty: any of them."""
     kinds = [
         (columns.key, "key", "binary"),
         (columns.headers, "headers", as_json(HEADERS_TYPE)),
         (columns.timestamp_type, "timestamp_type", "string"),
-        (CDC_COLUMN if has_cdc(routing) else "", "cdc", as_json(CDC_TYPE)),
+        (CDC_COLUMN if has_cdc(routing, event_type) is not False else "", "cdc", as_json(CDC_TYPE)),
     ]
     return [{**json_field(name, kind), "metadata": {RECORD: what}} for name, what, kind in kinds if name]
 
@@ -36,8 +36,8 @@ def record_fields(columns: RecordColumns, routing: Routing) -> list[dict[str, An
 def with_record_fields(table_json: str, fields: Fields) -> str:
     """A table's schema with those that it lacks; the same text if it has them, or others of their names."""
     table = json.loads(table_json)
-    there = {one["name"].lower() for one in table["fields"]}
-    new = [one for one in fields if one["name"].lower() not in there]
+    there = {folded(one["name"]) for one in table["fields"]}
+    new = [one for one in fields if folded(one["name"]) not in there]
     if not new:
         return table_json
     return json.dumps({**table, "fields": with_new(table["fields"], new)}, separators=(",", ":"))
@@ -45,9 +45,9 @@ def with_record_fields(table_json: str, fields: Fields) -> str:
 
 def other_column(view: TableView, fields: Fields) -> str:
     """Why a table cannot have the columns; empty if it can."""
-    wanted = {one["name"].lower(): one for one in fields}
+    wanted = {folded(one["name"]): one for one in fields}
     for one in json.loads(view.schema_json)["fields"]:
-        want = wanted.get(one["name"].lower())
+        want = wanted.get(folded(one["name"]))
         if want is not None and not _is_same(one, want):
             return (
                 f"it has a column {one['name']} that is another than the one that the settings name so: give the "

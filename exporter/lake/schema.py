@@ -9,7 +9,7 @@ from typing import Any
 
 from exporter.arrow.own_columns import DEAD_LETTER_SCHEMA, KAFKA_COLUMN, KAFKA_TYPE
 from exporter.arrow.spark_types import as_json, json_field
-from exporter.core.columns import EVENT_TIME, JSON_TEXT, all_nullable, clashes
+from exporter.core.columns import EVENT_TIME, JSON_TEXT, all_nullable, clashes, folded
 from exporter.errors import ConfigError, Widened
 from exporter.lake import widening
 from exporter.lake.fillable import unfillable
@@ -48,7 +48,7 @@ def with_event_time(table_json: str) -> str:
 
 def _with_event_time(table: Any) -> Any:
     names = [field["name"] for field in table["fields"]]
-    if any(name.lower() == EVENT_TIME for name in names):
+    if any(folded(name) == EVENT_TIME for name in names):
         return table
     at = names.index("_kafka") + 1 if "_kafka" in names else 0
     fields = [*table["fields"][:at], json_field(EVENT_TIME, "timestamp"), *table["fields"][at:]]
@@ -61,7 +61,7 @@ def untimed(views: Mapping[str, TableView]) -> frozenset[str]:
 
 
 def _keeps_event_time(table_json: str) -> bool:
-    called_so = [field for field in json.loads(table_json)["fields"] if field["name"].lower() == EVENT_TIME]
+    called_so = [field for field in json.loads(table_json)["fields"] if folded(field["name"]) == EVENT_TIME]
     return all((field["name"], field["type"]) == (EVENT_TIME, "timestamp") for field in called_so)
 
 

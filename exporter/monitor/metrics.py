@@ -22,6 +22,7 @@ from exporter.core.manifest import REASON, TOMBSTONES
 from exporter.core.routing import DEAD_LETTERS
 from exporter.monitor.snapshot import PartitionStatus, Snapshot
 from exporter.monitor.totals import Spread
+from exporter.text import encodable
 
 Sample = tuple[tuple[str, ...], Any]
 """Label values and a number (a histogram's: a Spread)."""
@@ -42,12 +43,12 @@ class Described:
         if self.kind == "histogram":
             family = HistogramMetricFamily(self.name, self.help, labels=self.labels)
             for labels, spread in self.samples(snapshot):
-                family.add_metric(labels, _buckets(spread), spread.sum)
+                family.add_metric([*map(encodable, labels)], _buckets(spread), spread.sum)
             return family
         of_kind = CounterMetricFamily if self.kind == "counter" else GaugeMetricFamily
         plain: CounterMetricFamily | GaugeMetricFamily = of_kind(self.name, self.help, labels=self.labels)
         for labels, number in self.samples(snapshot):
-            plain.add_metric(labels, number)
+            plain.add_metric([*map(encodable, labels)], number)
         return plain
 
 
@@ -108,6 +109,11 @@ def _runs(snapshot: Snapshot) -> Iterator[Sample]:
     for name, job in snapshot.jobs.items():
         yield (name, "committed"), job.runs
         yield (name, "failed"), job.failures
+
+
+def _left_out(snapshot: Snapshot) -> Iterator[Sample]:
+    for name, job in snapshot.jobs.items():
+        yield from (((name, why), count) for why, count in sorted(job.left_out.items()))
 
 
 def _coordinated(samples: Callable[[CoordinationState], Iterable[Sample]]) -> Callable[[Snapshot], Iterable[Sample]]:
@@ -203,6 +209,8 @@ METRICS: tuple[Described, ...] = (
               lambda s: [((name,), rows) for name, rows in sorted(s.totals.committed.items())]),
     Described("exporter_derive_rows_total", "counter", "Rows of the runs of a job of [derive] in this task.", _JOB,
               _of_jobs(lambda s, job: job.rows)),
+    Described("exporter_derive_left_out_rows_total", "counter", "Rows that the runs of a job of [derive] in this task "
+              "took and that its table leaves out, by why.", ("job", "why"), _left_out),
     Described("exporter_derive_runs_total", "counter", "Runs of a job of [derive] in this task: committed (there was "
               "something new) or failed.", ("job", "outcome"), _runs),
     Described("exporter_derive_behind_seconds", "gauge", "Seconds since a job of [derive] in this task last had all "

@@ -7,7 +7,7 @@ and the metrics, in threads of their own, without any lock.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
@@ -66,7 +66,8 @@ class Snapshot:
     per partition; log_verdicts: of the cross-check with the write-ahead log, per event type and partition.
     leases: state -> partitions. wal_calls: (call, outcome) -> count. owed: completions that the log lacks.
     schema_ids: of which nothing is decided yet; None where values have none. unregistered: tables that the catalog
-    does not have; None where there is none. jobs: of [derive], that run in this task. valid_through: event type -> the
+    does not have; None where there is none. jobs: of [derive], that run in this task. outgrown: event type -> its
+    columns of which a schema says a wider type, and both. valid_through: event type -> the
     greatest that commits of its table are known to have said, ms since 1970. sinks: who is told of versions, by what it
     is called. coordination: None where each task commits by itself.
     """
@@ -93,6 +94,7 @@ class Snapshot:
     schema_ids: int | None = None
     unregistered: int | None = None
     jobs: Mapping[str, JobState] = field(default_factory=dict)
+    outgrown: Mapping[str, Sequence[str]] = field(default_factory=dict)
     valid_through: Mapping[str, int] = field(default_factory=dict)
     sinks: Mapping[str, SinkState] = field(default_factory=dict)
     coordination: CoordinationState | None = None
@@ -235,6 +237,7 @@ class Snapshot:
                 {
                     "event_type": table, "staged_bytes": self.staged_bytes(table),
                     "complete_through_ms": self.complete_through_ms(table), "parked": self.parked(table),
+                    "outgrown": [*self.outgrown.get(table, ())],
                     "valid_through": as_text(at) if (at := self.valid_through.get(table)) else None,
                 }
                 for table in self.tables
@@ -249,7 +252,7 @@ class Snapshot:
         return {
             "job": job.name, "kind": job.kind, "version": job.version, "runs": job.runs, "rows": job.rows,
             "failures": job.failures, "behind_secs": round(job.behind_secs(self.at, self.started), 1),
-            "error": job.error, "ended": job.ended,
+            "error": job.error, "ended": job.ended, "left_out": dict(job.left_out),
         }  # fmt: skip
 
     def _position(self, key: WriterKey, writer: Writer) -> dict[str, Any]:

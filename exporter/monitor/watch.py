@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from types import MappingProxyType
@@ -68,6 +68,7 @@ class Watch:
         self.schema_ids: int | None = None
         self.unregistered: int | None = None
         self.jobs: Mapping[str, JobState] = {}
+        self.outgrown: Mapping[str, Sequence[str]] = {}
         self.sinks: Callable[[], Mapping[str, SinkState]] = dict
         self.coordination: Callable[[], CoordinationState | None] = lambda: None
         self._leases: Callable[[], Mapping[str, int]] = dict
@@ -207,6 +208,7 @@ class Watch:
             schema_ids=self.schema_ids,
             unregistered=self.unregistered,
             jobs=self.jobs,
+            outgrown={name: some for name, some in self.outgrown.items() if some},
             valid_through=self.through(),
             sinks=self.sinks(),
             coordination=self.coordination(),

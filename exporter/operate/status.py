@@ -234,6 +234,10 @@ def head_lines(status: Status) -> list[str]:
     for table in status.get("tables", ()):
         if table["parked"]:
             lines.append(f"PARKED: table {table['event_type']}: {table['parked']}")
+    for table in status.get("tables", ()):
+        if columns := table.get("outgrown"):
+            what = "what does not fit is in _rescued, `exporter schema` counts it"
+            lines.append(f"OUTGROWN: table {table['event_type']}: {', '.join(columns)}: {what}")
     left_out = [f"{name} {count:,}" for name, count in status.get("filtered", {}).items()]
     if unrouted := status.get("unrouted"):
         left_out.append(f"of no table {unrouted:,}")

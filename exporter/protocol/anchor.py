@@ -22,9 +22,10 @@ from exporter.lake.change import Change
 from exporter.lake.lake import Lake
 from exporter.lake.schema import table_schema, with_event_time
 from exporter.lake.table import DeltaTable
+from exporter.lake.widening import ENABLED
 from exporter.log import get_logger
 from exporter.log_events import Event
-from exporter.text import first_line
+from exporter.text import all_lines, first_line
 from offsets.names import LOG_FOLDER, AppId, table_folder
 from offsets.partitions import Spec
 from offsets.positions import Position
@@ -74,7 +75,7 @@ class Failed(Moved):
         says = first_line(self._error)
         if DELTA_REFUSES in says:
             return ConfigError(
-                f"table {self.table.event_type}: Delta refuses it: {says}",
+                f"table {self.table.event_type}: Delta refuses it: {all_lines(self._error)}",
                 "correct its columns in the settings, or what was done to the table: `exporter check` looks at both",
             )
         return TableUnwritable(f"table {self.table.event_type} cannot be written: {says}")
@@ -217,6 +218,19 @@ class Anchors:
         metadata = self.metadata("event_time", view, {})
         self.write(name, Change((), {}, metadata, evolve=with_event_time(view.schema_json)), check)
         log.info(Event.EVENT_TIME_ADDED, table=name)
+
+    def widen(self, name: str, view: TableView, schema: str, looked_through: int) -> None:
+        """Give a table the wider types of a schema, if it is still as in the view (protocol 4.10). Raises Moved.
+
+        looked_through: the newest version whose operations this process has looked at.
+        """
+
+        def check(now: TableView | None) -> None:
+            if now is None or now.fingerprint != view.fingerprint:
+                raise Moved(f"table {name} was changed meanwhile")
+
+        metadata = self.metadata("widened", view, {}) | {"checked_through": looked_through}
+        self.write(name, Change((), {}, metadata, properties={ENABLED: "true"}, evolve=schema), check)
 
     def write(self, name: str, change: Change, check: Callable[[TableView | None], None]) -> None:
         """One commit of start-up; any exception means: read everything again and see."""

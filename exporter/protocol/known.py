@@ -28,6 +28,7 @@ from exporter.lake.schema import holds_just, refuses, untimed
 from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.protocol.anchor import declared_schema
+from exporter.protocol.foreseen import Foreseeing
 from exporter.protocol.planned import PlannedColumns
 from offsets.positions import condemned_offsets
 from offsets.ranges import TopicPartition
@@ -72,6 +73,7 @@ class KnownTables:
         self._committer = committer
         self._clock = clock
         self.planned = planned or PlannedColumns(routing, Evolutions(), specs, columns=schemas.columns)
+        self.foreseeing = Foreseeing(routing, self.planned, schemas.columns)
         self._identity: dict[str, str] = {}
         self._epochs: dict[TopicPartition, int] = {}
         self.fingerprints: dict[str, str] = {}
@@ -93,18 +95,13 @@ class KnownTables:
         source = self._schemas.source
         return source.known(self._routing.registry) if source is not None and self._routing.has_ids else NO_SCHEMAS
 
-    def foresee(self, name: str, key: str) -> bool:
-        """Plan columns for records of a type that are written by a registered schema; whether there are any.
+    def foresee(self, name: str, key: str, topic: str) -> bool:
+        """As Foreseeing.schema, by what is decided by now."""
+        return self.foreseeing.schema(name, key, topic, self.decided)
 
-        key: as Fragment.met has it.
-        """
-        columns = self._schemas.columns
-        if columns is None or self.planned.evolutions.of(name) is None:
-            return False
-        fields = columns.of_key(key, self.decided)
-        if fields:
-            self.planned.foresee(name, fields, f"schema {key}")
-        return bool(fields)
+    def looked_through(self, name: str) -> int:
+        """The newest version of a table whose operations this process has looked at."""
+        return self._committer.checked_through(name)
 
     def tell(self, said: Mapping[TopicPartition, str]) -> None:
         """The verdicts of a reading that is under way; callable from the thread that reads."""
@@ -131,10 +128,11 @@ class KnownTables:
             log.warning(Event.EVENT_TIME_NOT_KEPT, table=name)
         plain = declared is not None and any(
             holds_just(view, one, self._made.of(name))
-            for one in (declared, with_record_fields(declared, self.planned.of_record))
+            for one in (declared, with_record_fields(declared, self.planned.of_record(name)))
         )
         self.plain = self.plain | {name} if plain else self.plain - {name}
-        reason = refuses(view, declared) or (other_column(view, self.planned.of_record) if declared is not None else "")
+        other = other_column(view, self.planned.may_have(name)) if declared is not None else ""
+        reason = refuses(view, declared) or other
         if reason:
             log.error(Event.TABLE_CANNOT_BE_FILLED, table=name, reason=reason)
         return reason

@@ -66,6 +66,10 @@ class MetTypes:
         self._anchors.register({DEAD_LETTERS: letters, **views}, epochs)
         return views
 
+    def widen(self, name: str, view: TableView, schema: str, looked_through: int) -> None:
+        """As Anchors.widen."""
+        self._anchors.widen(name, view, schema, looked_through)
+
     def _anchor(
         self,
         name: str,
@@ -73,7 +77,11 @@ class MetTypes:
         identities: Mapping[str, TopicIdentity],
         schema: str | None,
     ) -> TableView:
-        """A position that is there is adopted; one that is not is added, with the table if there is none."""
+        """A position that is there is adopted; one that is not is added, with the table if there is none.
+
+        A table that cannot be made with the columns that are planned for it is made without: they are its own trouble
+        when its first files come (protocol 4.7).
+        """
         table = self._lake.table(name)
         for _ in range(ATTEMPTS_MAX):
             view = table.view()
@@ -91,8 +99,11 @@ class MetTypes:
                 return view
             try:
                 self._anchors.anchor_type(name, view, absent, identities, schema)
-            except Failed:
-                raise  # nobody else has made it: the manifest waits, and the cause is told
+            except Failed as failed:
+                if view is not None or schema is None:
+                    raise  # nobody else has made it: the manifest waits, and the cause is told
+                log.error(Event.COLUMNS_REFUSED, table=name, error=str(failed))
+                schema = None
             except Moved as moved:
                 log.info(Event.ANCHOR_ADOPTED, table=name, reason=str(moved))
         raise Moved(f"table {name} could not be anchored")

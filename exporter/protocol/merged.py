@@ -12,13 +12,13 @@ from __future__ import annotations
 import random
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
 from exporter.core.coordination import Merged, Offer
-from exporter.core.merging import Choice, choose, malformed, merged_metadata, settled
+from exporter.core.merging import Choice, beyond, choose, malformed, merged_metadata, settled
 from exporter.core.valid_through import as_ms
 from exporter.errors import InvariantBroken, TableUnreadable
 from exporter.faults import Fault, point
@@ -33,6 +33,7 @@ from exporter.protocol.trusted import TrustedTables
 from exporter.stores.many import each
 from exporter.text import first_line
 from offsets.names import AppId
+from offsets.ranges import TopicPartition
 from offsets.table_log import TableView
 
 log = get_logger(__name__)
@@ -64,20 +65,28 @@ class MergedCommits:
     """Merged commits of one app. One per table at a time; tables may run in parallel threads."""
 
     def __init__(
-        self, lake: Lake, owner: str, routing: str, trusted: TrustedTables, through: ThroughTimes | None = None
+        self,
+        lake: Lake,
+        owner: str,
+        routing: str,
+        trusted: TrustedTables,
+        ends: Callable[[Collection[TopicPartition]], Mapping[TopicPartition, int]],
+        through: ThroughTimes | None = None,
     ) -> None:
         """owner: the leader. routing: the fingerprint of its configuration. trusted: of this process's own commits.
 
-        through: of commits that say valid_through.
+        ends: the high watermarks, asked now, of those partitions that are there; raises ExporterError. through: of
+        commits that say valid_through.
         """
         self._lake = lake
         self._owner = owner
         self._routing = routing
         self._trusted = trusted
+        self._ends = ends
         self._through = through
 
     def commit(self, event_type: str, offers: Sequence[Offer]) -> Merged:
-        """Commit those that may land together, in their order. Raises InvariantBroken to stop.
+        """Commit those that may land together, in their order. Raises InvariantBroken to stop, BrokerSilent.
 
         Whatever else is the matter, it is not known of some of them then: their tasks look, and commit by themselves.
         """
@@ -135,11 +144,16 @@ class MergedCommits:
         return None, 0
 
     def _unfit(self, table: DeltaTable, open_: _Open) -> dict[str, str]:
-        """Offer -> what is wrong with it by itself, or with its files. What manifests hold is in the offers then."""
+        """Offer -> what is wrong with it by itself, with its files, or with how far it goes.
+
+        What manifests hold is in the offers then.
+        """
         read = each(lambda offer: self._read(table, offer), [*open_.offers.values()])
         open_.offers = {offer.id: offer for offer, _ in read}
         unfit = {offer.id: wrong for offer, wrong in read if wrong}
-        files = [(one.id, _named(add)) for one in open_.offers.values() if one.id not in unfit for add in one.adds]
+        formed = [offer for offer, wrong in read if not wrong]
+        unfit |= beyond(formed, self._ends({claim.tp for offer in formed for claim in offer.claims}))
+        files = [(one.id, _named(add)) for one in formed if one.id not in unfit for add in one.adds]
         looked = each(lambda file: _missing(table, *file[1]), files)
         return unfit | {offer_id: why for (offer_id, _), why in zip(files, looked, strict=True) if why}
 

@@ -4,6 +4,7 @@
     accept   a table as it is now, with what is known beforehand of its records
     grow     the columns that follow from what a round has seen beside them
     is_news  whether what was staged lacks a column that it could have had
+    outgrown the columns of which a schema that was met says a wider type than the table has
 
 A plan is no promise: nothing is written for it. It ends with the task, or where another one was faster; then what was
 seen is seen again. No verdict depends on it (VERDICT). Belongs to the loop's thread.
@@ -14,17 +15,18 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from exporter.core.evolve import Evolution, Evolutions, grown, known_beforehand
 from exporter.core.evolved import combined, has_evolved, union
 from exporter.core.named_growth import NamedGrowth, naming_of
-from exporter.core.record_columns import RecordColumns
+from exporter.core.record_columns import CDC, RecordColumns, has_cdc
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.schemas import SchemaColumns
 from exporter.core.seen import Seen
 from exporter.core.specs import Specs
+from exporter.lake.promoting import Fields, Outgrown, promoted, widest
 from exporter.lake.record_fields import record_fields, with_record_fields
 from exporter.lake.schema import has_plain_time, table_schema, takes_plain_times
 from offsets.table_log import TableView
@@ -45,7 +47,10 @@ class Foreseen:
 
 
 class PlannedColumns:
-    """Of one task. decoded: event type -> what is decoded of it, where that is more than what is declared."""
+    """Of one task. decoded: event type -> what is decoded of it, where that is more than what is declared.
+
+    outgrown: event type -> the columns of its plan of which a schema says a wider type.
+    """
 
     def __init__(
         self,
@@ -54,12 +59,17 @@ class PlannedColumns:
         specs: Specs | None = None,
         record_columns: RecordColumns | None = None,
         columns: SchemaColumns | None = None,
+        of_record: bool = True,
     ) -> None:
         """specs: of the tables that are to be made; by day without. record_columns: what all have of the record.
 
+        of_record: whether tables get columns of the record.
+
         columns: that follow from schemas of the settings.
         """
-        self.of_record = record_fields(record_columns or RecordColumns(), routing)
+        self._of_record = of_record
+        self._record_columns = record_columns or RecordColumns()
+        self._changing: set[str] = set()
         self.evolutions = evolutions
         self._columns = columns
         self._plain_times: set[str] = set()
@@ -67,10 +77,32 @@ class PlannedColumns:
         self.decoded: dict[str, str] = {}
         self._routing = routing
         self._schemas: dict[str, str] = {}
+        self._fixed: dict[str, Sequence[str]] = {}
         self._namings: dict[str, NamedGrowth | None] = {}
         self._by_fingerprint: dict[str, dict[str, str]] = defaultdict(dict)
         self._told = Foreseen(_beforehand(routing), SETTINGS)
         self._foreseen: dict[str, list[Foreseen]] = {}
+        self.outgrown: dict[str, tuple[Outgrown, ...]] = {}
+
+    def of_record(self, name: str) -> Fields:
+        """The columns of a type's table that hold something of the record.
+
+        That of what was done to a row is one where the format of the type's values has an envelope. Where topics differ
+        in that, it is planned when the first record of the type comes from one that has.
+        """
+        if not self._of_record:
+            return []
+        found = self.may_have(name)
+        is_told = has_cdc(self._routing, name) is not None or name in self._changing
+        return found if is_told else [one for one in found if one["name"] != CDC]
+
+    def may_have(self, name: str) -> Fields:
+        """Those that a type's table has or may get."""
+        return record_fields(self._record_columns, self._routing, name)
+
+    def changes(self, name: str) -> None:
+        """A record of the type has come in an envelope."""
+        self._changing.add(name)
 
     def foresee(self, name: str, fields: Sequence[Mapping[str, Any]], origin: str) -> None:
         """Give a type that grows these columns too, from the next table that is accepted, grown or made on.
@@ -78,7 +110,10 @@ class PlannedColumns:
         fields: of a Spark schema, as parsed JSON. origin: where they are from, for EVOLVED. What the table has as
         another type stays as it is there.
         """
-        self._foreseen_of(name).append(Foreseen(fields, origin))
+        known = self._foreseen_of(name)
+        known[:] = [replace(one, fields=widest(one.fields, [fields])) for one in known]
+        known.append(Foreseen(widest(fields, [one.fields for one in known]), origin))
+        self._look_for_outgrown(name)
 
     def accept(self, name: str, view: TableView) -> str:
         """Stage for the table as it is now; the fingerprint of what is staged."""
@@ -111,9 +146,29 @@ class PlannedColumns:
         """The table's schema that a fingerprint was of; empty if that is not known any more."""
         return self._by_fingerprint[name].get(fingerprint, "")
 
+    def promoted(self, name: str, view: TableView) -> str:
+        """The table's schema with the wider types that the schemas of its records say; its own if there are none."""
+        return promoted(view.schema_json, self._fields_of(name), view.partition_columns)[0]
+
+    def is_narrow(self, name: str, fingerprint: str) -> bool:
+        """Whether files that were staged for this fingerprint have a column of a type that was outgrown."""
+        schema = self.schema_of(name, fingerprint)
+        return bool(schema) and bool(promoted(schema, self._fields_of(name))[1])
+
+    def _look_for_outgrown(self, name: str) -> None:
+        """Of a table that is known."""
+        if name in self._schemas and self.evolutions.of(name) is not None:
+            self.outgrown[name] = promoted(self._schemas[name], self._fields_of(name), self._fixed.get(name, ()))[1]
+
+    def _fields_of(self, name: str) -> list[Fields]:
+        """The fields of each schema that is known beforehand, as the table calls them."""
+        named = self._named(name)
+        return [one.fields if named is None else named.fields(one.fields) for one in self._foreseen_of(name)]
+
     def _plan(self, name: str, view: TableView, schema: str) -> str:
         fingerprint = view.fingerprint if schema == view.schema_json else view.fingerprint_with(schema)
-        self._schemas[name] = schema
+        self._schemas[name], self._fixed[name] = schema, view.partition_columns
+        self._look_for_outgrown(name)
         plans = self._by_fingerprint[name]
         plans.pop(fingerprint, None)
         plans[fingerprint] = schema
@@ -125,7 +180,7 @@ class PlannedColumns:
 
     def _seeded(self, name: str, schema: str) -> str:
         if name != DEAD_LETTERS:
-            schema = with_record_fields(schema, self.of_record)
+            schema = with_record_fields(schema, self.of_record(name))
         if self.evolutions.of(name) is None:
             return schema
         for foreseen in self._foreseen_of(name):

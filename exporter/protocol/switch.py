@@ -101,7 +101,7 @@ class Switcher:
         through = {tp: switch.through for tp, switch in switches.items()}
         if all(writer.covered == through[key.tp] for key, writer in writers.items()):
             return
-        if old.decoder_version != old.decoder_here:
+        if old.is_earlier or old.decoder_version > old.decoder_here:
             raise InvariantBroken(
                 Invariant.ROUTE,
                 f"decoder version {old.decoder_version} has to drain first; this is version {old.decoder_here}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from exporter.core.columns import folded
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.shapes import COUNT, TO_LETTERS, Constant
 from exporter.settings.format_tables import ValueFormatTable
@@ -34,10 +35,10 @@ def own_constants(
     constants: Mapping[str, Constant], form: ValueFormatTable, others: Mapping[str, ValueFormatTable], *of_record: str
 ) -> None:
     """Names that nothing else has."""
-    taken = {name.lower(): "a column of the record" for name in of_record if name}
+    taken = {folded(name): "a column of the record" for name in of_record if name}
     if any(one.is_raw for one in (form, *others.values())):
         taken["value"] = "the column of raw values"
     for name in constants:
-        if name.lower() in taken:
-            raise ValueError(f"{name!r} is {taken[name.lower()]} too")
-        taken[name.lower()] = "another one"
+        if folded(name) in taken:
+            raise ValueError(f"{name!r} is {taken[folded(name)]} too")
+        taken[folded(name)] = "another one"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from exporter.core.columns import folded
 from exporter.core.deployment import refusal
 from exporter.core.record_columns import name_problem
 from exporter.core.table_properties import property_problem
@@ -221,7 +222,7 @@ def _own_name(name: str) -> None:
 
 
 def _three_names(one: str, other: str, third: str) -> None:
-    given = [name.lower() for name in (one, other, third) if name]
+    given = [folded(name) for name in (one, other, third) if name]
     if len({*given}) < len(given):
         raise ValueError("key_column, headers_column and timestamp_type_column need names of their own")
 

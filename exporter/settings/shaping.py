@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from exporter.core.columns import folded
 from exporter.core.naming import decoded_schema
 from exporter.core.shapes import Constant, Shape
 from exporter.errors import ConfigError
@@ -74,7 +75,7 @@ def wrong(name: str, table: TypeTable, schema: str, added: str) -> Iterator[Conf
     declared = _names(schema)
     new = _names(added) if added else []
     for column in new:
-        if column.lower() in (one.lower() for one in declared):
+        if folded(column) in map(folded, declared):
             what = f"types.{name}.python_columns: {column!r} is declared too"
             yield ConfigError(what, "name it once: what the function changes stays declared")
     for column in table.drop:

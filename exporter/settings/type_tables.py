@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
-from exporter.core.columns import is_own, unfit
+from exporter.core.columns import folded, is_own, unfit
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.shapes import pattern_problem, template_problem
 from exporter.settings.table import Table, check_path
@@ -60,7 +60,7 @@ def _addable(names: Collection[str]) -> None:
         if unfit(name, top=True):
             why = "the exporter writes a column of that name itself" if is_own(name) else "no column can be called so"
             raise ValueError(f"{name!r}: {why}")
-    if len({name.lower() for name in names}) < len(names):
+    if len({*map(folded, names)}) < len(names):
         raise ValueError("names a column twice")
 
 
@@ -160,7 +160,7 @@ class TypeTable(Table):
                 raise ValueError(
                     f"{name!r} cannot cut a table: of letters, digits and _ only, at most 50, and no name of a time"
                 )
-        if len({name.lower() for name in names}) < len(names):
+        if len({*map(folded, names)}) < len(names):
             raise ValueError("names a column twice")
         return names
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exporter.arrow.rows import numbered
+from exporter.text import encodable
 
 REASON_MAX = 500
 """Characters of a reason."""
@@ -88,4 +89,4 @@ class _Search:
 
 def reason(column: str, why: str) -> str:
     """Of a dead letter. column: what could not be made."""
-    return " ".join(f"transform_failed: {column}: {why}".split())[:REASON_MAX]
+    return " ".join(encodable(f"transform_failed: {column}: {why[:10 * REASON_MAX]}").split())[:REASON_MAX]

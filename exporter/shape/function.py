@@ -1,13 +1,15 @@
 """A function of the settings' author: a table in, a table and a mask out. Runs on Spark executors.
 
-What it raises, and whatever it returns that is not what it should, is a row's own fault, which is looked for as with
-SQL. That it gives the same of the same row, whatever stands beside it, only its author can see to.
+What it raises, whatever it returns that is not what it should, and that it does not come back, is a row's own fault,
+which is looked for as with SQL. That it gives the same of the same row, whatever stands beside it, only its author can
+see to.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -22,8 +24,14 @@ from exporter.core.shapes import Shape
 from exporter.errors import ConfigError
 from exporter.shape.apart import Made, RowFails, each, reason
 from exporter.shape.kinds import arrow_type
+from exporter.text import told
+from exporter.within import TooLong, within
 
 _SPELLED = "write `package.module:function`"
+CALL_SECS, PART_SECS = 60.0, 10.0
+"""What a call may take; after one that took longer, one with some of its rows, until a row is alone."""
+SLOW_MAX = 3
+"""Rows of one batch that take longer by themselves: then it is no row's fault, and its task ends."""
 KEPT = "__kept"
 """Column of what is made: whether the row is one of the table's."""
 
@@ -33,8 +41,10 @@ def function_of(path: str) -> Callable[[pa.Table], Any]:
     module, _, name = path.partition(":")
     try:
         found = getattr(import_module(module), name)
-    except Exception as error:  # a module may do anything
-        what = f"python: {path} cannot be imported: {type(error).__name__}: {error}"
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a module may do anything, also end the process
+        what = f"python: {path} cannot be imported: {told(error)}"
         raise ConfigError(what, f"{_SPELLED}, and install the package where the exporter runs") from error
     if not callable(found):
         raise ConfigError(f"python: {path} is no function", _SPELLED)
@@ -51,6 +61,14 @@ def check_function(event_type: str, shape: Shape) -> None:
         what = f"types.{event_type}, python: {shape.python} fails on a table without rows: {failure}"
         hint = "it takes a pyarrow.Table and returns one, with the columns of python_columns, and a mask or None"
         raise ConfigError(what, hint) from failure
+
+
+@dataclass
+class _Slow:
+    """Of one batch. calls: that took too long. rows: those that did by themselves."""
+
+    calls: int = 0
+    rows: int = 0
 
 
 class Function:
@@ -70,16 +88,28 @@ class Function:
         fields = [rows.schema.field(name) for name in self._decoded]
         schema = pa.schema([*fields, *self._added, pa.field(KEPT, pa.bool_())])
         seen = rows.select([*self._decoded, *SHAPING_SCHEMA.names])
-        attempt = partial(self._attempt, schema)
+        attempt = partial(self._attempt, schema, _Slow())
         return Made(attempt(seen), {}) if strict else each(seen, attempt, schema)
 
-    def _attempt(self, schema: pa.Schema, rows: pa.Table) -> pa.Table:
+    def _attempt(self, schema: pa.Schema, slow: _Slow, rows: pa.Table) -> pa.Table:
+        """Raises TimeoutError where too many rows take too long by themselves."""
+        alone = rows.num_rows <= 1
         try:
-            return self._checked(schema, rows, self._function(rows))
-        except MemoryError:
+            with within(PART_SECS if slow.calls and not alone else CALL_SECS):
+                return self._checked(schema, rows, self._function(rows))
+        except (MemoryError, KeyboardInterrupt):
             raise
-        except Exception as error:
-            raise RowFails(reason("python", f"{type(error).__name__}: {error}")) from error
+        except TooLong as error:
+            slow.calls += 1
+            if slow.calls == 1 and alone:  # the machine may have slept
+                return self._attempt(schema, slow, rows)
+            slow.rows += alone
+            if slow.rows > SLOW_MAX:
+                says = f"more than {SLOW_MAX} rows of a batch took longer than {CALL_SECS:g} s, each alone"
+                raise TimeoutError(says) from error
+            raise RowFails(reason("python", f"it took longer than {CALL_SECS:g} s")) from error
+        except BaseException as error:
+            raise RowFails(reason("python", told(error))) from error
 
     def _checked(self, schema: pa.Schema, rows: pa.Table, answer: Any) -> pa.Table:
         """What it returned, in the types of the columns. Raises ValueError for what it should not have."""

@@ -4,12 +4,13 @@
                                                                  Moved, BrokerSilent: again a second later
                                                                  Switched: its partitions are read again
 
-However long it takes it waits (protocol 3.6); told to stop, it is given up: its files are the sweep's. Belongs to the
-loop's thread.
+However long it takes it waits (protocol 3.6), but for what no waiting changes: with that the task ends. Told to stop,
+it is given up: its files are the sweep's. Belongs to the loop's thread.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -20,10 +21,10 @@ from exporter.core.new_types import unanchored
 from exporter.core.outcome import Committer
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.writers import Writer, WriterKey, Writers, park
-from exporter.errors import BrokerSilent
+from exporter.errors import BrokerSilent, ConfigError
 from exporter.log import get_logger
 from exporter.log_events import Event
-from exporter.protocol.anchor import Moved, Switched
+from exporter.protocol.anchor import FAILURES_MAX, Failed, Moved, Switched
 from exporter.protocol.known import KnownTables
 from exporter.text import first_line
 from offsets.positions import Position
@@ -61,6 +62,7 @@ class Anchoring:
         self._manifest: RoundResult | None = None
         self._running: Future[Mapping[str, TableView]] | None = None
         self._retry_at = float("-inf")
+        self._patience = Counter[str]()
 
     @property
     def waits(self) -> bool:
@@ -89,7 +91,7 @@ class Anchoring:
     ) -> RoundResult | None:
         """The manifest, once every type of it has its writer; None while there is none, or it waits.
 
-        writers: get those of new types. held: begin no anchoring now.
+        writers: get those of new types. held: begin no anchoring now. Raises ConfigError.
         """
         if self._manifest is None:
             return None
@@ -134,7 +136,9 @@ class Anchoring:
         except (Moved, BrokerSilent) as error:
             log.warning(Event.ANCHORS_MISSING, tables=len(wanted), error=first_line(error))
             self._retry_at = now + RETRY_SECS
+            self._bear(error)
             return
+        self._patience.clear()
         unfillable: dict[str, str] = {}
         for name, view in views.items():
             if name not in self._known.fingerprints:
@@ -147,3 +151,14 @@ class Anchoring:
                 writer = Writer(key, position.epoch, ownership, position.offset, position.offset, now)
                 reason = unfillable.get(key.event_type)
                 writers[key] = park(writer, reason, now) if reason else writer
+
+    def _bear(self, error: Exception) -> None:
+        """Raises ConfigError for what is in a table's way and no waiting changes, once it has lasted a while."""
+        if not isinstance(error, Failed):
+            return
+        self._patience[name := error.table.event_type] += 1
+        if self._patience[name] < FAILURES_MAX:
+            return
+        del self._patience[name]
+        if isinstance(cause := error.cause(), ConfigError):
+            raise cause from error

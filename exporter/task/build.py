@@ -243,7 +243,8 @@ def _commits(
         return lambda pool: OwnCommits(committer, pool)
     from exporter.task.coordinating import coordinated_commits  # only who needs it waits for its imports
 
-    return coordinated_commits(settings, bench.lake, committer, routing, watch, wake, leads)
+    ends = bench.beside.ends_there
+    return coordinated_commits(settings, bench.lake, committer, routing, watch, wake, ends, leads)
 
 
 def _jobs(settings: Settings, bench: Workbench) -> Jobs | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from exporter.coordinate.channel import TopicChannel
@@ -12,6 +12,7 @@ from exporter.coordinate.leading import AllPartitions, OwnsLeast
 from exporter.coordinate.loss import as_lossy_as_told
 from exporter.coordinate.member import Member
 from exporter.coordinate.rounds import Rounds
+from exporter.coordinate.signature import Signature
 from exporter.core.coordination import Channel, Leadership
 from exporter.kafka.control import ControlTopic
 from exporter.kafka.options import kafka_python_options
@@ -19,6 +20,7 @@ from exporter.kafka.topics import TopicReader, partitions_of
 from exporter.lake.lake import Lake
 from exporter.monitor.watch import Watch
 from exporter.protocol.commit import DeltaCommitter
+from exporter.protocol.control_key import control_key
 from exporter.protocol.merged import MergedCommits
 from exporter.settings.model import Settings
 from offsets.ranges import TopicPartition
@@ -34,24 +36,26 @@ def coordinated_commits(
     routing: str,
     watch: Watch,
     wake: Callable[[], None],
+    ends: Callable[[Collection[TopicPartition]], Mapping[TopicPartition, int]],
     leadership: Leadership | None = None,
 ) -> Callable[[ThreadPoolExecutor], CoordinatedCommits]:
     """Made of the pool in which commits are prepared. routing: the fingerprint of the configuration.
 
-    wake: lets the loop pass. leadership: None where it follows from which partitions are whose.
+    wake: lets the loop pass. ends: as MergedCommits. leadership: None where it follows from which partitions are
+    whose.
     """
 
     def coordinated(pool: ThreadPoolExecutor) -> CoordinatedCommits:
         merging = ThreadPoolExecutor(MERGE_THREADS, thread_name_prefix="merge")
-        channel: Channel = as_lossy_as_told(
-            TopicChannel(ControlTopic(kafka_python_options(settings), settings.control_topic), settings.app)
-        )
+        wire = ControlTopic(kafka_python_options(settings), settings.control_topic)
+        signature = Signature(lambda: control_key(lake.store, settings.app, lake.sync))
+        channel: Channel = as_lossy_as_told(TopicChannel(wire, settings.app, signature))
         partitions = AskedPartitions(settings)
         everything = AllPartitions(partitions, merging, settings.topics_refresh_secs)
         leads = leadership or OwnsLeast(lambda: watch.owned, everything)
         member = Member(settings.app, watch.owner, committer, pool, channel, settings.commit_timeout_secs, wake)
         rounds = Rounds(settings.app, watch.owner, settings.commit_interval_secs, settings.commit_timeout_secs)
-        merger = MergedCommits(lake, watch.owner, routing, committer.trusted, committer.through)
+        merger = MergedCommits(lake, watch.owner, routing, committer.trusted, ends, committer.through)
         leader = Leader(rounds, leads, merger, everything, merging, channel)
 
         def release() -> None:

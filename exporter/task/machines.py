@@ -82,7 +82,8 @@ def machines(
         parts.lake, parts.journal, parts.log_check, lambda: (*parts.known.fingerprints,),
         parts.limits.wal_verify_secs, waking,
     )  # fmt: skip
-    growing = Growing(lake=parts.lake, known=parts.known)
+    widen = parts.recovery.met.widen if parts.lake.type_widening else None
+    growing = Growing(lake=parts.lake, known=parts.known, widen=widen)
     offers = Offers(
         lake=parts.lake, committer=parts.committer, known=parts.known, keeper=keeper, watch=parts.watch,
         commits=commits, wake=parts.wake.set,

@@ -82,7 +82,12 @@ class Manifests:
             self._rounds.spoiled(result.incomplete, now)
             self._watch.totals.rounds_failed += 1
             return None
-        return self._growing.plan(result) if self._is_of_known_topics(result, writers) else None
+        if not self._is_of_known_topics(result, writers):
+            return None
+        planned = self._growing.plan(result)
+        outgrown = self._known.planned.outgrown
+        self._watch.outgrown = {name: [*map(str, columns)] for name, columns in outgrown.items()}
+        return planned
 
     def integrate(
         self, result: RoundResult, now: float, writers: Writers, staying: Mapping[TopicPartition, int]

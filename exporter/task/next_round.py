@@ -14,7 +14,7 @@ from exporter.core.order import StagingOrder
 from exporter.core.outcome import Committer
 from exporter.core.plan import expected, plan_round
 from exporter.core.routing import DEAD_LETTERS, Routing
-from exporter.core.writers import PartitionPlan, Writer, WriterKey, Writers
+from exporter.core.writers import PartitionPlan, Writer, WriterKey, Writers, drop, may_have_staged
 from exporter.faults import Fault, point
 from exporter.lake.lake import Lake
 from exporter.log import get_logger
@@ -118,14 +118,18 @@ class NextRound:
             times=self._limits.times,
         )
 
-    def _condemned(self, plan: PartitionPlan, writers: Writers) -> bool:
+    def _condemned(self, plan: PartitionPlan, writers: dict[WriterKey, Writer]) -> bool:
         """Condemn the single record that this plan would fail on again (protocol 3.7); False if that has to wait.
 
-        The plan then passes it like every other one. Raises Moved if the tables are not where this task thought.
+        The plan then passes it like every other one. What may hold it of what is staged is dropped: it would be
+        committed after its dead letter. Raises Moved if the tables are not where this task thought.
         """
         mine = {key.event_type: writer for key, writer in writers.items() if key.tp == plan.tp}
         if any(writer.claim is not None for writer in mine.values()):
             return False
+        if any(one.tp == plan.tp and one.start <= plan.start < one.end for one in self._rounds.plans):
+            return False
+        writers |= {one.key: drop(one) for one in mine.values() if may_have_staged(one, plan.start)}
         known = {name: Position(writer.epoch, writer.covered) for name, writer in mine.items()}
         checked_through = self._committer.checked_through(DEAD_LETTERS)
         origin, fans_out = self._letters_origin(plan), self._routing.fans_out

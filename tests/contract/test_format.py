@@ -31,7 +31,7 @@ from exporter.formats.formats import FORMATS
 from exporter.formats.json.format import Json
 from exporter.formats.json_schema.format import JsonSchema
 from exporter.formats.raw.format import Raw
-from tests.support.avro_place import InAvro
+from tests.support.avro_place import InAvro, InAvroUnion
 from tests.support.proto_place import InProtobuf
 
 Fields = dict[str, Any]
@@ -125,7 +125,7 @@ class InConnect:
         return found
 
 
-PLACES: tuple[Place, ...] = (InPairs(), InJson(), InFramedJson(), InAvro(), InProtobuf(), InConnect())
+PLACES: tuple[Place, ...] = (InPairs(), InJson(), InFramedJson(), InAvro(), InAvroUnion(), InProtobuf(), InConnect())
 WITHOUT_FIELDS = {Raw}
 """Formats of values that have no fields: tests/unit/formats/test_raw.py."""
 each_format = pytest.mark.parametrize("place", PLACES, ids=lambda place: type(place).__name__)

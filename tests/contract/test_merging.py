@@ -22,6 +22,7 @@ from offsets.ranges import OffsetRange, TopicPartition
 P0, P1, P2 = (TopicPartition("events", number) for number in range(3))
 DAY = date(2026, 1, 31)
 NAME = "order"
+NO_END = 1 << 62
 MORE = '{"name":"more","type":"%s","nullable":true,"metadata":{}}'
 
 
@@ -30,6 +31,9 @@ class Place(Protocol):
 
     tasks: list[Preparing]
     leader: Merging
+
+    def ends(self, tp: TopicPartition, at: int) -> None:
+        """The partition has no record at this offset and beyond; of the others none is known to end."""
 
     def file(self, tp: TopicPartition, first: int, last: int) -> StagedFile:
         """Every offset of the range a row."""
@@ -70,6 +74,9 @@ class InMemory:
         self.leader = MemoryMerger(tables)
         self.table = tables[NAME]
         self.staged = 0
+
+    def ends(self, tp: TopicPartition, at: int) -> None:
+        self.leader.ends = {**(self.leader.ends or dict.fromkeys((P0, P1, P2), NO_END)), tp: at}
 
     def file(self, tp: TopicPartition, first: int, last: int) -> StagedFile:
         self.staged += 1
@@ -128,8 +135,12 @@ class InALake:
         for committer in committers:
             committer.trust(NAME, view)
         self.tasks: list[Preparing] = [*committers[:2]]
-        self.leader = MergedCommits(self.lake, "c", "r", committers[2].trusted)
+        self.high = dict.fromkeys((P0, P1, P2), NO_END)
+        self.leader = MergedCommits(self.lake, "c", "r", committers[2].trusted, lambda tps: self.high)
         self.other: Callable[[], DeltaCommitter] = lambda: committers[2]
+
+    def ends(self, tp: TopicPartition, at: int) -> None:
+        self.high[tp] = at
 
     def file(self, tp: TopicPartition, first: int, last: int) -> StagedFile:
         from tests.support.lakes import stage_offsets
@@ -249,6 +260,17 @@ def test_of_two_offers_on_a_partition_the_first_one_lands(place: Place) -> None:
     assert outcomes(place.tasks[0].found(zombie)) == {0: Refused(Position(0, 14))}
     assert outcomes(place.tasks[1].found(owner)) == {0: Landed(Position(0, 14))}
     assert place.rows() == [15, 0, 0]
+
+
+def test_an_offer_beyond_the_end_of_its_partition_is_left_out(place: Place) -> None:
+    """Nobody can have read that far: what comes there would be skipped (COVER). The others land, also at the end."""
+    _, far = offered(place, 0, replace(claim(place, -1, 10), files=()))
+    _, last = offered(place, 1, claim(place, -1, 9, P1))
+    place.ends(P0, 10)
+    place.ends(P1, 10)
+    merged = place.leader.commit(NAME, [far, last])
+    assert (merged.landed, merged.dropped) == ((last.id,), {far.id: f"{P0}: it goes to 10, the partition ends at 10"})
+    assert place.at() == [-1, 9, -1]
 
 
 def test_an_offer_whose_file_is_gone_is_left_out(place: Place) -> None:

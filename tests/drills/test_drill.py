@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from kafka.admin import KafkaAdminClient
 
 from exporter.drill.scenarios import SCENARIOS
 from exporter.wal.dynamodb_calls import connect
+from tests.support import services
 from tests.support.lakes import ROOT, descendants, seldom, state_of, wait_until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.drill]
@@ -85,10 +87,19 @@ def test_ctrl_c_ends_all_that_a_drill_has_started(tmp_path: Path) -> None:
     wait_until(lambda: not [pid for pid in family if state_of(pid) not in ("", "Z", "X")], 20, "the end of all")
 
 
+@pytest.fixture
+def alone() -> Iterator[tuple[str, str]]:
+    """A broker and a DynamoDB that no other test makes anything in meanwhile."""
+    services.set_credentials()
+    with services.kafka_broker() as kafka, services.dynamodb_endpoint() as dynamodb:
+        yield kafka, dynamodb
+
+
 @pytest.mark.long
 @pytest.mark.timeout(300)
-def test_a_drill_on_given_services_leaves_them_as_they_were(kafka: str, dynamodb: str, tmp_path: Path) -> None:
+def test_a_drill_on_given_services_leaves_them_as_they_were(alone: tuple[str, str], tmp_path: Path) -> None:
     """Its topics, groups and logs are gone afterwards, and those of others are what they were."""
+    kafka, dynamodb = alone
     before = contents(kafka, dynamodb)
     config = tmp_path / "exporter.toml"
     config.write_text(

@@ -81,7 +81,7 @@ def start_that_fails(e: Export, number: int) -> None:
 
 
 @pytest.mark.timeout(3 * 3600)
-@pytest.mark.parametrize("starts", [6, seldom(1000)])
+@pytest.mark.parametrize("starts", [4, seldom(1000)])
 def test_every_start_that_fails_or_is_stopped_ends(
     kafka: str, topic: Callable[..., str], tmp_path: Path, starts: int
 ) -> None:

@@ -5,17 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
+from exporter.coordinate.messages import encode
+from exporter.coordinate.signature import Signature
+from exporter.core.coordination import Offer, OfferedClaim
 from exporter.local.broker import create_topic
 from exporter.task import service as _  # noqa: F401 - configures the logs before they are captured
+from offsets.ranges import TopicPartition
 from tests.support import naive
 from tests.support.lakes import Export, Going, mixed, wait_until
-from tests.support.services import fresh_name, produce
+from tests.support.services import Record, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -47,7 +52,7 @@ def of(logs: list[Mapping[str, Any]], name: str) -> list[Mapping[str, Any]]:
 
 def test_tasks_commit_together_in_rounds_and_go_on_without_their_leader(export: Export, spark: Any) -> None:
     """Each batch is one version of each table, whose metadata tell of both tasks. A leader that stops commits what it
-    has by itself; the other task leads then. All is in the tables once, and the audit is clean.
+    has by itself; the other task leads then. All is in the tables once.
     """
     written, tasks = 0, list[Going]()
 
@@ -77,5 +82,38 @@ def test_tasks_commit_together_in_rounds_and_go_on_without_their_leader(export: 
         wait_until(lambda: len(others[0]._ownership.owned) == PARTITIONS, 60, "the other one has all")
         write_and_wait()
         assert others[0]._commits.state().leads and of(logs, "leading_ended") == []
+    naive.assert_each_once(export)
+
+
+def test_a_made_up_offer_skips_no_record(export: Export, spark: Any) -> None:
+    """Of the right app, table, position and owner, without files, beyond what was read: passed over where it is not
+    signed, left out where it is, as by an owner that counts wrongly. What comes next is there, once.
+    """
+    with capture_logs() as logs, export.going(spark) as one:
+        produce(export.kafka, export.topic, {0: mixed(RECORDS, 0)})
+        wait_until(lambda: one.service.totals.committed.total() == RECORDS, 60, "all is committed")
+        wait_until(lambda: one.service._commits.state().leads, 60, "it leads")
+        table, tp = one.service._parts.lake.table("order"), TopicPartition(export.topic, 0)
+        at = table.view().position(export.app, tp)
+
+        def moved() -> bool:
+            return bool(table.view().position(export.app, tp) != at)
+
+        said = {"epoch": at.epoch, "expected": at.offset, "new": at.offset + 50, "rows": 0, "first": None, "last": None}
+        claim = OfferedClaim(tp, at.epoch, at.offset, at.offset + 50, said)
+        forged = Offer(
+            export.app, "forged", one.service._parts.watch.owner, "order", table.view().table_id, "", 0, (claim,)
+        )
+        control = export.settings().control_topic
+        produce(export.kafka, control, {0: [Record(None, encode(forged))]})
+        wait_until(lambda: of(logs, "control_message_ignored") or moved(), 60, "it is heard")
+        assert not moved()
+        key = (export.root / "lake" / "_control.keys" / export.app).read_bytes()
+        signed = Signature(lambda: key).put_on(encode(replace(forged, id="signed")))
+        produce(export.kafka, control, {0: [Record(None, signed)]})
+        wait_until(lambda: of(logs, "offer_left_out") or moved(), 60, "it is heard")
+        assert "the partition ends at" in of(logs, "offer_left_out")[0]["reason"]
+        produce(export.kafka, export.topic, {0: mixed(RECORDS, RECORDS)})
+        wait_until(lambda: one.service.totals.committed.total() == 2 * RECORDS, 60, "what comes next is there")
     naive.assert_each_once(export)
     assert export.audit(spark).clean

@@ -20,7 +20,6 @@ from exporter.errors import DependencyUnreachable, FoundProblem
 from exporter.task import service as _  # noqa: F401 - configures the logs before they are captured
 from tests.support import naive
 from tests.support.lakes import (
-    EVERYWHERE,
     EVERYWHERE_SELDOM,
     Export,
     Going,
@@ -67,7 +66,7 @@ def read_all(e: Export, service: Any, counts: Mapping[int, int]) -> None:
         wait_until(lambda p=partition, n=count: staged(service, p) == n, 60, f"{count} rows staged of {partition}")
 
 
-@EVERYWHERE
+@EVERYWHERE_SELDOM
 def test_a_partition_that_moves_is_rolled_first_and_one_that_stays_keeps_its_files(export: Export, spark: Any) -> None:
     """The listener runs (traps 1): the moved partition is committed as far as it was read, the other is not."""
     with capture_logs() as logs, ExitStack() as stack:

@@ -109,7 +109,7 @@ def test_what_an_earlier_decoder_began_is_not_finished_by_this_one(export: Expor
         flagged.run(spark)
     before = flagged.positions()
     assert before["order"] == (0, 11) != before[DEAD_LETTERS]
-    with pytest.raises(InvariantBroken, match="decoder version 1 has to drain first; this is version 2") as refused:
+    with pytest.raises(InvariantBroken, match="decoder version 1 has to drain first; this is version 3") as refused:
         flagged.run(spark)
     assert refused.value.exit_code == 70 and flagged.positions() == before
     with earlier.context() as patch:

@@ -196,8 +196,6 @@ def test_a_table_that_a_user_has_altered_is_parked_alone_and_taken_up_as_it_is(e
     produce(e.kafka, e.topic, {0: [event("order", 61, amount=12_345_678_901.25)]})
     wider.run(spark)
     assert {wider.position(name) for name in ALL} == {(1, 61)}
-    report = wider.audit(spark)
-    assert report.clean, report.as_text()
     amounts = spark.read.format("delta").load(str(e.folder("order"))).where("id >= 60").select("id", "amount").collect()
     assert [(row.id, str(row.amount)) for row in amounts] == [(61, "12345678901.25")]
 

@@ -34,7 +34,6 @@ from offsets.intents import Intent, WalUnreachable
 from tests.support import naive
 from tests.support.lakes import (
     DDL,
-    EVERYWHERE,
     EVERYWHERE_SELDOM,
     Crash,
     Export,
@@ -100,7 +99,7 @@ STRIKES = (
 )
 
 
-@EVERYWHERE
+@EVERYWHERE_SELDOM
 def test_a_kill_between_any_two_steps_of_a_commit_is_made_good_by_the_next_start(
     export: Export, spark: Any, log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -95,7 +95,6 @@ def test_a_wider_column_takes_what_was_too_large_and_what_was_replayed(export: E
     wider.run(spark)
     produce(export.kafka, export.topic, {0: [wide(22), order(23)]})
     wider.run(spark)
-    assert wider.audit(spark).clean, wider.audit(spark).as_text()
     assert replayed(wider, spark) == {("fed", "order"): 2}
     audited = wider.audit(spark)
     assert (audited.clean, audited.once) == (True, 24), audited.as_text()
@@ -159,4 +158,3 @@ def test_what_is_required_is_optional_where_the_settings_say_so(export: Export, 
     assert [(row["id"], row["s"]) for row in optional.rows("order")] == [
         (None, None), (1, {"qty": None}), (2, {"qty": [1]})
     ]  # fmt: skip
-    assert optional.audit(spark).clean

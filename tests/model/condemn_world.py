@@ -1,12 +1,14 @@
 """The world of a record that ends its tasks from some moment on: before, any table may have passed it (3.7).
 
 One topic partition of one record, the tables A and D (the dead letters). Tasks read the tables, the dead letters last,
-and commit by compare-and-set. At any moment the record becomes deadly: from then on no task gets past it but by
-condemning it. A repair takes A back behind the record, at any moment, once: A first, then the dead letters follow into
+and commit by compare-and-set; between the two what is read of either table may be dropped, and is read again. At any
+moment the record becomes deadly: from then on no task gets past it but by condemning it, or by what it has read of it
+before. A repair takes A back behind the record, at any moment, once: A first, then the dead letters follow into
 the same epoch; while A is ahead of them every task stays away (5.3a). Tasks and the repair crash and pause anywhere.
 
-    Task     (TASK, (epoch, offset) of A, of D, condemned as read)         memory of the tables; () = about to read
-             (CONDEMNS, memory, tables looked at, holder, version of D)     a condemnation between its looks
+    Task     (TASK, memory, read)       memory: (epoch, offset) of A, of D, condemned as read; () = about to read
+                                        read: (table, whether its row is staged), not committed
+             (CONDEMNS, memory, tables looked at, holder, version of D, read)     a condemnation between its looks
     Repair   (REPAIR, times left, (version of D that its plan goes by, what it will write) or ())
     World    (deadly, A, D); table: (version, txns, offsets of its rows)
 
@@ -19,16 +21,16 @@ offsets/rewind.py's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from exporter.core.bisection import Bisection
-from exporter.core.writers import PartitionPlan
+from exporter.core.writers import PartitionPlan, StagedFile, Writer, WriterKey, may_have_staged
 from offsets import condemning, rewind
 from offsets.names import AppId
 from offsets.positions import Position, condemned_offsets, live_position
-from offsets.ranges import TopicPartition
+from offsets.ranges import OffsetRange, TopicPartition
 
 State = tuple[Any, ...]
 Move = tuple[str, Any, State, int, int]
@@ -37,7 +39,7 @@ TP = TopicPartition("t", 0)
 A, D = 1, 2
 NAMES = {A: "A", D: "D"}
 TASK, CONDEMNS, REPAIR, TIME = "task", "condemns", "repair", "time"
-START: State = (TASK, ())
+START: State = (TASK, (), ())
 RECORD = 0
 LOSSES = 8
 
@@ -55,11 +57,15 @@ BLAMED = blamed_for_lost_executors()
 
 @dataclass(frozen=True)
 class CondemnScope:
-    """kind: the table that the record belongs to. tasks: at once. repairs: how many times A is taken back."""
+    """kind: the table that the record belongs to. tasks: at once. repairs: how many times A is taken back.
+
+    stages: whether a task may keep what it has read; else it commits at once.
+    """
 
     kind: str = "A"
     tasks: int = 1
     repairs: int = 1
+    stages: bool = True
 
 
 class CondemnWorld:
@@ -91,37 +97,63 @@ class CondemnWorld:
             yield "the record becomes deadly", process, (True, *world[1:])
 
     def _task(self, process: State, world: State) -> Iterator[tuple[str, Any, State]]:
-        _, memory = process
+        _, memory, read = process
         if len(memory) < 2:
             index = (A, D)[len(memory)]
             known = (*memory, (self.live(world[index]), self.condemned(world[D])))
             if len(known) == 2 and known[0][0].epoch != known[1][0].epoch:
                 yield "reads D: a repair is not finished", START, world
             else:
-                yield f"reads {NAMES[index]}: {known[-1][0]}", (TASK, known), world
+                yield f"reads {NAMES[index]}: {known[-1][0]}", (TASK, known, ()), world
             return
-        spared = memory[1][1]
-        if world[0] and RECORD not in spared:
-            if min(at.offset for at, _ in memory) < RECORD:
-                yield "reads the record and fails", (CONDEMNS, memory, (), "", world[D][0]), world
+        unread = self.below(memory).keys() - dict(read).keys()
+        if unread:
+            yield from self._reads(process, world, unread)
+        if not unread or self.scope.stages:
+            for index, row in read:
+                yield from self._commits(process, world, index, row)
+        for one in read if self.scope.stages else ():
+            left = tuple(other for other in read if other != one)
+            yield f"drops what it has read for {NAMES[one[0]]}", (TASK, memory, left), world
+
+    def below(self, memory: State) -> dict[int, Position]:
+        """The tables that are not past the record, as a task knows them."""
+        return {index: at for index, (at, _) in zip((A, D), memory, strict=True) if at.offset < RECORD}
+
+    def _reads(self, process: State, world: State, unread: Collection[int]) -> Iterator[tuple[str, Any, State]]:
+        """The record, for the tables that it has not been read for."""
+        _, memory, read = process
+        spared = RECORD in memory[1][1]
+        condemns = (CONDEMNS, memory, (), "", world[D][0], self.kept(read))
+        if BLAMED and not spared:
+            yield "loses its executors and condemns", condemns, world
+        if world[0] and not spared:
+            yield "reads the record and fails", condemns, world
             return
-        if BLAMED and RECORD not in spared and min(at.offset for at, _ in memory) < RECORD:
-            yield "loses its executors and condemns", (CONDEMNS, memory, (), "", world[D][0]), world
-        for index, (at, _) in zip((A, D), memory, strict=True):
-            if at.offset >= RECORD:
-                continue
-            if self.live(world[index]) != at:
-                yield f"commits {NAMES[index]}: refused", START, world
-                continue
-            mine = self.scope.kind == NAMES[index] and RECORD not in spared
-            after = self.commit(world, index, {_app_id(at.epoch): RECORD}, mine)
-            known = tuple(
-                (Position(at.epoch, RECORD), spared) if one == index else memory[one - 1] for one in (A, D)
-            )
-            yield f"commits {NAMES[index]}" + " with the record" * mine, (TASK, known), after
+        fresh = tuple((index, self.scope.kind == NAMES[index] and not spared) for index in sorted(unread))
+        if self.scope.stages:
+            yield "reads the record", (TASK, memory, tuple(sorted((*read, *fresh)))), world
+            return
+        for index, row in fresh:
+            yield from self._commits((TASK, memory, ()), world, index, row)
+
+    def kept(self, read: State) -> State:
+        """What a task keeps of what it has read when it condemns the record."""
+        return tuple(one for one in read if not may_have_staged(_writer(one[1]), RECORD))
+
+    def _commits(self, process: State, world: State, index: int, row: bool) -> Iterator[tuple[str, Any, State]]:
+        _, memory, read = process
+        at, spared = memory[index - 1]
+        if self.live(world[index]) != at:
+            yield f"commits {NAMES[index]}: refused", START, world
+            return
+        after = self.commit(world, index, {_app_id(at.epoch): RECORD}, row)
+        known = tuple((Position(at.epoch, RECORD), spared) if one == index else memory[one - 1] for one in (A, D))
+        left = tuple(one for one in read if one[0] != index)
+        yield f"commits {NAMES[index]}" + " with the record" * row, (TASK, known, left), after
 
     def _condemns(self, process: State, world: State) -> Iterator[tuple[str, Any, State]]:
-        _, memory, looked, holder, version = process
+        _, memory, looked, holder, version, read = process
         positions = {NAMES[index]: memory[index - 1][0] for index in (A, D)}
         left = [index for index in (A, D) if index not in looked]
         for index in left:
@@ -130,14 +162,17 @@ class CondemnWorld:
                 yield f"looks at {name}: moved", START, world
                 continue
             there = condemning.may_hold(now, RECORD) and RECORD in world[index][2]
-            yield f"looks at {name}", (CONDEMNS, memory, (*looked, index), holder or name * there, version), world
+            found = (CONDEMNS, memory, (*looked, index), holder or name * there, version, read)
+            yield f"looks at {name}", found, world
         if not left:
             at = memory[1][0]
             if self.live(world[D]) != at or RECORD in self.condemned(world[D]):
                 yield "condemns: refused", START, world
                 return
             versions = condemning.condemned_transactions(APP, TP, RECORD, at, bool(holder))
-            yield f"condemns, held by {holder or 'none'}", START, self.commit(world, D, versions, not holder)
+            after = self.commit(world, D, versions, not holder)
+            known = (memory[0], (at, self.condemned(after[D])))
+            yield f"condemns, held by {holder or 'none'}", (TASK, known, read), after
 
     def _repair(self, process: State, world: State) -> Iterator[tuple[str, Any, State]]:
         """A first; then D by a plan of its own, which may be out of date when it is carried out."""
@@ -202,6 +237,12 @@ class CondemnWorld:
         """The tables in one line."""
         shown = (f"{NAMES[index]}={self.live(world[index])}{list(world[index][2])}" for index in (A, D))
         return "  ".join((*shown, "deadly" * world[0]))
+
+
+def _writer(row: bool) -> Writer:
+    """One that has read the record, and may have its row staged."""
+    staged = (StagedFile("day=2026-01-01/a", OffsetRange(RECORD, RECORD), 1, 1),) if row else ()
+    return Writer(WriterKey("A", TP), 0, 1, RECORD - 1, RECORD, staged=staged)
 
 
 def _app_id(epoch: int, kind: Any = None) -> str:

@@ -5,8 +5,9 @@ own, and all four go on after whatever pause. What a task makes of what it hears
 own Member, over DeltaCommitter.found and land; what a leader puts into one commit is the exporter's own choice. The
 channel holds a few messages: each may be heard by anybody, any number of times, in any order, at any time; when it is
 full, the next one takes the place of any. So losing, doubling, delaying and clearing are all in it, and with `lies`
-outcomes that nobody found, too. A commit that was given up and lands later is a leader's, which has the offer under
-the same id.
+outcomes that nobody found, too. At any time a leader may be told a made-up offer without files, of the right position:
+to anywhere if it is not signed, to the end of the partition or beyond if it is. A commit that was given up and lands
+later is a leader's, which has the offer under the same id.
 
     Process  (writers, open, name)
     Writer   as in pair_world.py
@@ -35,9 +36,13 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
+import exporter.coordinate.channel
 import exporter.coordinate.member
 import exporter.protocol.commit
+from exporter.coordinate.channel import TopicChannel
 from exporter.coordinate.member import Member, _Offered
+from exporter.coordinate.messages import encode
+from exporter.coordinate.signature import Signature
 from exporter.core import merging
 from exporter.core.coordination import Offer, OfferedClaim, Outcome
 from exporter.core.outcome import Landed, Prepared, Report, Unknown
@@ -52,6 +57,7 @@ from tests.model.world import APP, Move, SharedMove, State, Stopped
 
 SAID, LOST = "said", "lost"
 STARTED, COMPLETED, FAILED, LEFT = "started", "completed", "failed", "left"
+SIGNATURE = Signature(lambda: b"key", lambda: 0.0)
 OPEN = 0b100
 EVERYTHING = BOTH | OPEN
 
@@ -64,7 +70,8 @@ class _Silent:
 
 
 STUBS: tuple[tuple[Any, str, Any], ...] = tuple(
-    (module, "log", _Silent()) for module in (exporter.protocol.commit, exporter.coordinate.member)
+    (module, "log", _Silent())
+    for module in (exporter.protocol.commit, exporter.coordinate.member, exporter.coordinate.channel)
 )
 """Module, name, value: to be in place while this world is searched."""
 
@@ -162,6 +169,7 @@ class CoordinateWorld(PairWorld):
         super().__init__(PairScope(scope.logs, drops=scope.drops, revokes=scope.revokes, markers=scope.markers))
         self.bounds = scope
         remember(self, "settling", "hearing", "falls_back", "frozen", "due", "choice", "found", "lasting", "went_on")
+        remember(self, "made_up")
 
     def roles(self) -> tuple[tuple[int, ...], tuple[str, ...]]:
         return (0, 1), ("P1", "P2")
@@ -417,6 +425,25 @@ class CoordinateWorld(PairWorld):
         for count in range(1, self.bounds.merged + 1):
             for heard in itertools.permutations(offers, count):
                 yield from self._merges(process, tables, heard)
+        for text, chosen in self.made_up(self.seen(tables)):
+            yield text, process, self.written(tables, chosen), 0, 0
+
+    def made_up(self, seen: State) -> State:
+        """What a leader commits of offers that somebody makes up: how it is told, and the offer."""
+        found = []
+        for p, log in enumerate(self.scope.logs):
+            for new in range(seen[0][p] + 1, len(log) + 2):
+                offer = ("x", ((p, seen[0][p], new, ()),))
+                for signed in (False, True) if new >= len(log) else (False,):
+                    if self.is_heard(offer, signed) and (chosen := self.choice((offer,), seen)[0]):
+                        found.append((f"L: commits a made-up offer, p{p} to {new}{', signed' * signed}", chosen))
+        return tuple(found)
+
+    def is_heard(self, offer: State, signed: bool) -> bool:
+        """Whether a task takes a value of the control topic for an offer."""
+        value = encode(self.real_offer(*offer))
+        wire = SimpleNamespace(receive=lambda _: [SIGNATURE.put_on(value) if signed else value])
+        return bool(TopicChannel(wire, APP, SIGNATURE).hear(0))  # type: ignore[arg-type]
 
     def _merges(self, process: State, tables: State, heard: State) -> Iterator[SharedMove]:
         """All that it has heard of, in one commit, but what does not belong there."""
@@ -433,7 +460,9 @@ class CoordinateWorld(PairWorld):
 
     def choice(self, offers: State, seen: State) -> tuple[State, State]:
         """The offers that go into one commit, as they do, and the ids of those that do not (4.11)."""
-        found = merging.choose(APP, _Lake(seen).view(), [self.real_offer(*offer) for offer in offers], {})
+        real = [self.real_offer(*offer) for offer in offers]
+        ends = {tp: len(log) for tp, log in zip(TPS, self.scope.logs, strict=True)}
+        found = merging.choose(APP, _Lake(seen).view(), real, merging.beyond(real, ends))
         said = {(one, claim[0]): claim for one, claims in offers for claim in claims}
         chosen = tuple(
             (offer.id, tuple(said[offer.id, TPS.index(one.tp)] for one in offer.claims)) for offer in found.offers

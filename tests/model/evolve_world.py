@@ -3,9 +3,10 @@
 One type, A, the dead letters D, and two topic partitions. Each task believes that it owns one of them; two may believe
 so of the same one. A task plans columns from what it saw in `_rescued`, reads again with them, and the commit that
 names the first such file adds them. Records have a field `f`, an integer or a text, or `g`; one is bad by what is
-declared. Which columns follow, and which files fit a table, are decisions of the project, as are plans, integration,
-claims and outcomes. Played here: the decoder, and Delta, which refuses a commit if the metadata changed since its
-snapshot.
+declared. Where the world promotes, the table has `f` as an INTEGER, and tasks know a schema that says LONG. Which
+columns follow, which get a wider type, and which files fit a table, are decisions of the project, as are plans,
+integration, claims and outcomes. Played here: the decoder, and Delta, which refuses a commit if the metadata changed
+since its snapshot.
 
     Process  (partition, writers of A and D, round, columns planned for A, times read again in a row, orphans)
     Writer   (covered, frontier, staged, claim)
@@ -28,7 +29,7 @@ from typing import Any
 
 from exporter.core import heartbeat, outcome, roll
 from exporter.core.columns import JSON_TEXT, NO_COLUMNS
-from exporter.core.evolve import Evolution, grown
+from exporter.core.evolve import Evolution, grown, known_beforehand
 from exporter.core.evolved import combined, fitting
 from exporter.core.plan import Budget, plan_round
 from exporter.core.seen import At, Seen
@@ -45,6 +46,8 @@ from exporter.core.writers import (
     landed,
     staged_range_error,
 )
+from exporter.lake.promoting import promoted
+from exporter.lake.widening import CHANGES
 from offsets.positions import Position
 from offsets.ranges import OffsetRange, TopicPartition
 from offsets.table_log import TableView, fingerprint_of
@@ -57,12 +60,17 @@ TPS = (TopicPartition("t", 0), TopicPartition("t", 1))
 BASED = "based"
 """A claim whose transaction has its snapshot: what the table's columns are in it, and will be."""
 BAD = "x"
-RECORDS: Mapping[str, Mapping[str, Any]] = {"a": {}, "i": {"f": 1}, "t": {"f": "text"}, "j": {"g": 1}, BAD: {}}
-FIT = {"long": int, "string": str, "json": object}
+RECORDS: Mapping[str, Mapping[str, Any]] = {
+    "a": {}, "i": {"f": 1}, "b": {"f": 2**40}, "t": {"f": "text"}, "j": {"g": 1}, BAD: {}
+}  # fmt: skip
+FIT = {"long": range(-(2**63), 2**63), "integer": range(-(2**31), 2**31), "string": ("text",), "json": ("text", 1)}
+"""Type -> the values of the records that it holds."""
 EVOLUTION = Evolution()
 FRAME = "frame"
 MADE_FIRST = 1
 MADE = '{"type":"struct","fields":[{"name":"_rescued","type":"string","nullable":true,"metadata":{}}]}'
+NARROW = known_beforehand(MADE, [{"name": "f", "type": "integer", "nullable": True, "metadata": {}}], "schema 1")
+WIDER = [[{"name": "f", "type": "long", "nullable": True, "metadata": {}}]]
 
 
 @dataclass(frozen=True)
@@ -71,7 +79,7 @@ class EvolveScope:
 
     again_max: how often a type is read again in a row. drops: staged files may be dropped at any time. forgets: what is
     planned may be forgotten at any time. late: a commit that was given up may land later. ahead: the table that passes
-    a record first, in histories of one order.
+    a record first, in histories of one order. promotes: whether columns get the wider types of schemas.
     """
 
     logs: tuple[str, ...] = ("t", "i")
@@ -81,6 +89,7 @@ class EvolveScope:
     forgets: bool = False
     late: bool = False
     ahead: str = ""
+    promotes: bool = False
 
 
 class EvolveWorld:
@@ -88,7 +97,7 @@ class EvolveWorld:
 
     def __init__(self, scope: EvolveScope) -> None:
         self.scope = scope
-        self.schemas = ["", MADE]
+        self.schemas = ["", NARROW if scope.promotes else MADE]
         remember(self, "grows", "adds", "planned", "integrated", "due", "kinds", "real_file")
 
     def roles(self) -> tuple[tuple[int, ...], tuple[str, ...]]:
@@ -116,6 +125,11 @@ class EvolveWorld:
         marked = json.loads(combined(NO_COLUMNS, self.schemas[columns]))["fields"]
         return {one["name"]: "json" if JSON_TEXT in one["metadata"] else one["type"] for one in marked}
 
+    def former(self, columns: int) -> dict[str, str]:
+        """Column -> the type that readers are told it had."""
+        noted = {one["name"]: one["metadata"].get(CHANGES) for one in json.loads(self.schemas[columns])["fields"]}
+        return {name: changes[0]["fromType"] for name, changes in noted.items() if changes}
+
     def grows(self, columns: int, p: int, offsets: State) -> int:
         """The columns with what the records that were read with them leave in `_rescued`."""
         seen = Seen()
@@ -128,7 +142,7 @@ class EvolveWorld:
     def is_held(self, name: str, value: Any, columns: int) -> bool:
         """Whether a value is in its column; else it is in `_rescued`."""
         kind = self.kinds(columns).get(name)
-        return kind is not None and isinstance(value, FIT[kind])
+        return kind is not None and value in FIT[kind]
 
     def adds(self, columns: int, files: State) -> int:
         """A table's columns with those of the files; 0 if they do not fit (protocol 4.2)."""
@@ -262,9 +276,18 @@ class EvolveWorld:
             elif status == LOST:
                 moves.append(self._looks(process, name, tables))
         moves.extend(self._lands_late(process, tables))
+        moves.extend(self._promotes(process, tables))
         if (new := (*self.fresh(process[0], tables)[:5], process[5])) != process:
             moves.append(("crashes and starts again", new, tables))
         return [(*move, ALL, ALL) for move in moves]
+
+    def _promotes(self, process: State, tables: State) -> Iterator[tuple[str, State, State]]:
+        """A commit of metadata alone, on the table as it is; the task goes on from there (protocol 4.10)."""
+        schema, found = promoted(self.schemas[tables[A][2]], WIDER if self.scope.promotes else ())
+        if found:
+            wider = self.number_of(schema)
+            table = (*tables[A][:2], wider)
+            yield f"widens A to {self.shown(wider)}", (*process[:3], wider, *process[4:]), (table, tables[D])
 
     def _opens(self, process: State, tables: State) -> tuple[str, State, State]:
         """A transaction of A begins: the files are compared with its snapshot (protocol 4.2)."""
@@ -380,20 +403,25 @@ class EvolveWorld:
                     return f"ONCE: record {p}/{offset} is in {rows}"
                 if not rows and min(tables[name][0][p] for name in (A, D)) >= offset:
                     return f"COVER: both tables are past record {p}/{offset}, and none has it"
-        have = self.kinds(tables[A][2])
+        have, was = self.kinds(tables[A][2]), self.former(tables[A][2])
         for p, offset, columns in tables[A][1]:
             for name, kind in self.kinds(columns).items():
-                if have.get(name) != kind:
+                if kind not in (have.get(name), was.get(name)):
                     return f"COLUMNS: the file of {p}/{offset} has {name} as {kind}, the table as {have.get(name)}"
         return ""
 
     def went_back(self, before: State, after: State) -> str:
-        """MONOTONE for positions; and a column, once there, stays what it is, with what the table notes of it."""
+        """MONOTONE for positions; and a column, once there, stays what it is, with what the table notes of it.
+
+        Or has a wider type, and the table notes which it had.
+        """
         for name in (A, D):
             if any(new < old for old, new in zip(before[name][0], after[name][0], strict=True)):
                 return f"MONOTONE: {NAMES[name]} went back"
         was, now = (json.loads(self.schemas[tables[A][2]])["fields"] for tables in (before, after))
-        changed = [one for one in was if one not in now]
+        former, there = self.former(after[A][2]), {one["name"] for one in now}
+        widened = [one for one in was if former.get(one["name"]) == one["type"] and one["name"] in there]
+        changed = [one for one in was if one not in now and one not in widened]
         return f"COLUMNS: {changed[0]} is not there any more" if changed else ""
 
     def shown(self, columns: int) -> str:

@@ -4,13 +4,19 @@ A record is a key, an order and what was done: "a1" writes key a, "a2-" deletes 
 their order is below that of others of their key before them. A deleted key stays as a row that nobody sees, until a
 purge takes it out.
 
-    Target   (txns, rows)      rows: (key, order, row of the source, whether it is deleted)
+There is one column more, that the source has from the first row with a value in it on: "a1+" has one, "a1" writes null
+there, and so does each delete; "a1?" says that it was not sent, so it writes nothing there (WROTE).
 
-A MERGE by the newest of (order, row of the source) is played by put(). It is of the table as it is when it commits, and
-Delta makes none whose version of the source is not above the table's. One that was made of an older state of the table
-lands all the same, and says so (OVER): the next run begins anew, for nobody knows whether rows were taken back that the
-one beneath had taken. The commit that makes the table, or all of it anew, is the compare-and-set of 9.2. A purge may
-take out a deleted row once nothing can come any more that is older: that much later it is, by the user's retention.
+    Target   (txns, rows)      rows: (key, order, row of the source, whether it is deleted, the column)
+    Column   (the order and the row that wrote it, the row with the value or None), None if nothing has
+
+A MERGE by the newest of (order, row of the source), and of that which wrote the column, is played by put(). What comes
+out is compared with all rows applied one by one in their order, by applied(). It is of the table as it is when it
+commits, and Delta makes none whose version of the source is not above the table's. One that was made of an older state
+of the table lands all the same, and says so (OVER): the next run begins anew, for nobody knows whether rows were taken
+back that the one beneath had taken. The commit that makes the table, or all of it anew, is the compare-and-set of 9.2.
+A purge may take out a deleted row once nothing can come any more that is older: that much later it is, by the user's
+retention.
 """
 
 from __future__ import annotations
@@ -63,7 +69,7 @@ class MirrorWorld(DeriveWorld):
 
     def may_be_late(self, source: State, row: State) -> bool:
         """Whether an older record of its key is still to be exported, or to be taken from the source."""
-        key, order, (topic, offset, _), _ = row
+        key, order, (topic, offset, _) = row[:3]
         return any(self.row_of((topic, at, 0))[:2] < (key, order) for at in range(offset + 1, len(self.scope.log)))
 
     # -- what a mirror is
@@ -71,7 +77,8 @@ class MirrorWorld(DeriveWorld):
     def row_of(self, row: State) -> State:
         """A row of the source as one of the mirror."""
         record = self.scope.log[row[1]].lower()
-        return record[0], int(record[1]), row, record.endswith("-")
+        order, value = int(record[1]), row if record.endswith("+") else None
+        return record[0], order, row, record.endswith("-"), None if record.endswith("?") else ((order, row), value)
 
     def commit(self, target: State, offer: State) -> State | None:
         """A MERGE by the version that it has looked through; None = refused."""
@@ -90,20 +97,34 @@ class MirrorWorld(DeriveWorld):
 
     def put(self, there: State, rows: State) -> State:
         newest = {row[0]: row for row in there}
-        for row in sorted(map(self.row_of, rows)):
+        made = [self.row_of(row) for row in rows]
+        for row in sorted(made, key=_by_order):
             old = newest.get(row[0])
-            if old is None or row > old:
+            if old is None or _by_order(row) > _by_order(old):
                 newest[row[0]] = row
+            newest[row[0]] = (*newest[row[0]][:4], _newer(row[4], old and old[4]))
         return tuple(newest[key] for key in sorted(newest))
+
+    def applied(self, rows: State) -> State:
+        """All rows of the source, one after the other, as one of a mirror: what it has to show, by no merge of states.
+
+        A row of another topic by this name is newer than all of the former one by its place in the tuples.
+        """
+        found: dict[str, tuple[State, State | None]] = {}
+        for row in sorted((self.row_of(row) for row in rows), key=_by_order):
+            _, value = found.get(row[0], (row, None))
+            record = self.scope.log[row[2][1]]
+            found[row[0]] = row, value if record.endswith("?") else row[2] if record.endswith("+") else None
+        return tuple((*row[:3], value) for _, (row, value) in sorted(found.items()) if not row[3])
 
     def seen(self, rows: State) -> State:
         """What readers see."""
-        return tuple(row for row in rows if not row[3])
+        return tuple((*row[:3], row[4] and row[4][1]) for row in rows if not row[3])
 
     def due(self, source: State, target: State) -> State:
         """What the mirror has to be at its cursor."""
         new = {row[:3] for row in self.new_rows(source, target)}
-        return self.put((), tuple(row[:3] for row in source[3] if row[:3] not in new))
+        return self.applied(tuple(row[:3] for row in source[3] if row[:3] not in new))
 
     # -- invariants
 
@@ -112,17 +133,29 @@ class MirrorWorld(DeriveWorld):
         source, target = world
         if not target[0] or source[5] is not None or self.stops(source, target):
             return ""
-        due, there = self.seen(self.due(source, target)), self.seen(target[1])
+        due, there = self.due(source, target), self.seen(target[1])
         return "" if due == there else f"NEWEST: the mirror shows {_shown(there)} instead of {_shown(due)}"
 
     def finished(self, world: State) -> bool:
         source, target = world
-        everything = self.put((), tuple(row[:3] for row in source[3]))
-        return source[5] is None and self.seen(everything) == self.seen(target[1])
+        everything = self.applied(tuple(row[:3] for row in source[3]))
+        return source[5] is None and everything == self.seen(target[1])
 
     def show(self, world: State) -> str:
-        return super().show((world[0], (world[1][0], ()))).removesuffix("[]") + _shown(world[1][1])
+        deleted = " ".join(f"{row[0]}{row[1]}@{row[2][1]}-" for row in world[1][1] if row[3])
+        head = super().show((world[0], (world[1][0], ()))).removesuffix("[]")
+        return f"{head}{_shown(self.seen(world[1][1]))}{deleted}"
+
+
+def _by_order(row: State) -> State:
+    return row[:3]
+
+
+def _newer(*columns: State | None) -> State | None:
+    """The one that was written last."""
+    return max((one for one in columns if one is not None), key=lambda one: one[0], default=None)
 
 
 def _shown(rows: State) -> str:
-    return "[" + " ".join(f"{key}{order}@{row[1]}{'-' if deleted else ''}" for key, order, row, deleted in rows) + "]"
+    told = (f"{key}{order}@{row[1]}{f'+{value[1]}' if value else ''}" for key, order, row, value in rows)
+    return "[" + " ".join(told) + "]"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict
 from typing import Any
@@ -73,7 +74,15 @@ def main(request: dict[str, Any]) -> None:
     if not str(world.freeze.__code__.co_filename).startswith(request["root"]):
         raise RuntimeError(f"the code searched is not the copy: {world.freeze.__code__.co_filename}")
     found = search(request["world"], request["scope"], request["states_max"], stops_count=False)
-    print(json.dumps({**asdict(found), "text": str(found)}))
+    print(json.dumps({**asdict(found), "text": str(found), "read": [*read(request["root"])]}))
+
+
+def read(root: str) -> Iterator[str]:
+    """The modules of the copy that have been imported, by their files."""
+    for module in [*sys.modules.values()]:
+        file = getattr(module, "__file__", None) or ""
+        if file.startswith(f"{root}/"):
+            yield file.removeprefix(f"{root}/")
 
 
 if __name__ == "__main__":

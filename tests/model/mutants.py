@@ -44,7 +44,7 @@ FAN, ROUTING = "tests/model/fan_world.py", "exporter/core/routing.py"
 MET, NAMES = "tests/model/met_world.py", "offsets/names.py"
 OWNERSHIP = "exporter/task/ownership.py"
 COORDINATE, MERGING = "tests/model/coordinate_world.py", "exporter/core/merging.py"
-MEMBER = "exporter/coordinate/member.py"
+MEMBER, SIGNATURE = "exporter/coordinate/member.py", "exporter/coordinate/signature.py"
 ANNOUNCE, FOLLOWER = "tests/model/announce_world.py", "exporter/announce/follower.py"
 THROUGH, VALID_THROUGH = "tests/model/through_world.py", "exporter/core/valid_through.py"
 COMMIT, JOURNAL, KEEPER, RULING = (
@@ -903,7 +903,15 @@ MUTANTS = (
         "3.7 a table that another task has moved is looked at all the same: its row, if it has one, is found",
         ((CONDEMNING, "return event_type in known and position != known[event_type]", "return False"),),
         NOTHING,
-        {"tasks": 2},
+        {"tasks": 2, "stages": False},
+        "condemn",
+    ),
+    Mutant(
+        "condemn_keeps_what_is_staged",
+        "3.7 a task condemns a record that it has staged for another type",
+        ((WRITERS, "return any(file.offsets.first_offset <= offset <= file.offsets.last_offset", "return any(False"),),
+        frozenset({"ONCE"}),
+        {},
         "condemn",
     ),
     Mutant(
@@ -927,7 +935,7 @@ MUTANTS = (
         "3.7 a condemnation does not compare what is condemned: two tasks write the row",
         ((CONDEMN, " or RECORD in self.condemned(world[D])", ""),),
         frozenset({"ONCE"}),
-        {"tasks": 2},
+        {"tasks": 2, "stages": False},
         "condemn",
     ),
     Mutant(
@@ -1084,6 +1092,22 @@ MUTANTS = (
         ((EVOLVE, "self.adds(base, writer[3][2])", "self.adds(process[3], writer[3][2])"),),
         COLUMNS,
         {"logs": ("j", "i")},
+        "evolve",
+    ),
+    Mutant(
+        "promoting_from_memory",
+        "4.10 the wider type is written over what the task has planned, not over the table as it is",
+        ((EVOLVE, "promoted(self.schemas[tables[A][2]],", "promoted(self.schemas[process[3]],"),),
+        COLUMNS,
+        {"logs": ("j", "i"), "promotes": True},
+        "evolve",
+    ),
+    Mutant(
+        "promoting_over_another",
+        "4.3 a commit that adds columns is not refused by the wider type that landed since its snapshot",
+        ((EVOLVE, "            if columns[0] != base[0]:\n", "            if False:\n"),),
+        COLUMNS,
+        {"logs": ("j", ""), "promotes": True},
         "evolve",
     ),
     Mutant(
@@ -1437,7 +1461,7 @@ MUTANTS = (
     Mutant(
         "mirror_by_arrival",
         "9.5 the row of a key is the one that came last, whatever its order",
-        ((MIRROR, "            if old is None or row > old:\n", "            if True:\n"),),
+        ((MIRROR, "            if old is None or _by_order(row) > _by_order(old):\n", "            if True:\n"),),
         NEWEST,
         {"log": ("a1", "a0"), "jobs": 1},
         "mirror",
@@ -1449,6 +1473,25 @@ MUTANTS = (
           "        return tuple(newest[key] for key in sorted(newest) if not newest[key][3])\n"),),
         NEWEST,
         {"log": ("a2-", "a1"), "jobs": 1},
+        "mirror",
+    ),
+    Mutant(
+        "mirror_forgets_what_was_silent",
+        "9.5 a row writes the columns that its source does not have yet, though it says that they were not sent",
+        ((MIRROR, "        made = [self.row_of(row) for row in rows]\n",
+          "        made = [self.row_of(row) for row in rows]\n"
+          "        if not any(one[4] and one[4][1] for one in (*there, *made)):\n"
+          "            made = [(*one[:4], (one[1:3], None)) for one in made]\n"),),
+        NEWEST,
+        {"log": ("a2?", "a1+"), "jobs": 1},
+        "mirror",
+    ),
+    Mutant(
+        "mirror_deletes_write_nothing",
+        "9.5 a delete lets be what its key had, and a later row that is silent of it brings it back",
+        ((MIRROR, 'None if record.endswith("?") else ', 'None if record.endswith(("?", "-")) else '),),
+        NEWEST,
+        {"log": ("a1+", "a2-", "a3?"), "jobs": 1},
         "mirror",
     ),
     Mutant(
@@ -1674,6 +1717,22 @@ MUTANTS = (
         ((MERGING, "        if position != Position(claim.epoch, claim.expected):\n", "        if False:\n"),),
         frozenset({"ONCE"}),
         {"forgets": False},
+        "coordinate",
+    ),
+    Mutant(
+        "offer_without_a_signature",
+        "4.11 a leader commits offers that anybody who can write to the control topic has made up",
+        ((SIGNATURE, "        return self._fits(message) or", "        return True or self._fits(message) or"),),
+        frozenset({"COVER"}),
+        {},
+        "coordinate",
+    ),
+    Mutant(
+        "offer_beyond_the_end",
+        "4.11 a leader moves positions to where no record is yet",
+        ((MERGING, "            if claim.new >= ends.get(claim.tp, 0):\n", "            if False:\n"),),
+        frozenset({"COVER"}),
+        {},
         "coordinate",
     ),
     Mutant(

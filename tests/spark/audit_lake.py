@@ -7,7 +7,7 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +35,13 @@ ROUND_RECORDS = 100_000
 
 
 def routing_of(ddl: Mapping[str, str], **changed: Any) -> Routing:
-    """A routing configuration with the type and the time in the JSON value, fields `type` and `ts`."""
+    """A routing configuration with the type and the time in the JSON value, fields `type` and `ts`; of this version."""
     from pyspark.sql.types import StructType
 
     types = tuple(sorted((name, StructType.fromDDL(text).json()) for name, text in ddl.items()))
     known: dict[str, Any] = {"type_from": TypeFrom("json", "type"), "event_time": EventTime("json", "ts", "iso")}
-    return Routing(**{**known, "types": types, **changed})
+    made = Routing(**{**known, "types": types, **changed})
+    return made if "decoder_version" in changed else replace(made, decoder_version=made.decoder_here)
 
 
 @dataclass

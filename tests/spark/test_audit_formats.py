@@ -155,6 +155,54 @@ def test_each_value_that_is_not_the_record_s_is_found(lake: Exported) -> None:
     assert [one.path for one in sorted(report.differing, key=lambda one: one.record_offset)] == [p for _, p in CHANGES]
 
 
+def test_what_an_earlier_version_decided_otherwise_is_no_finding(
+    spark: Any, kafka: str, topic: Callable[..., str], tmp_path: Path
+) -> None:
+    """A record of an epoch of a lower decoder version that this one refuses may have its row, or its dead letter, but
+    must have one of them; what this version has judged itself is where it says (protocol 5.3)."""
+    form = ValueFormat("avro", "confluent")
+    routing = routing_of(
+        DDL["avro"], type_from=TypeFrom("header", "type"), event_time=EventTime("record"), value_format=form
+    )
+    assert routing.decoder_version == 3
+    name, good, cut = topic(), view("avro", 1), view("avro", 1)[:-1]
+    schemas = decided(name, "avro")
+    lake = Exported(spark, kafka, name, tmp_path / "l", replace(routing, decoder_version=2), schemas)
+
+    def taken_as_row(offset: int) -> None:
+        """As if the version of then had taken the record."""
+        lake.sql("DELETE FROM {d} WHERE _kafka.offset = " + str(offset), d=DEAD_LETTERS)
+        kafka = f"named_struct('topic', _kafka.topic, 'partition', 0, 'epoch', _kafka.epoch, 'offset', {offset}L"
+        lake.sql(
+            f"INSERT INTO {{v}} (_kafka, id, day) SELECT {kafka}, 'timestamp', _kafka.timestamp), 1, day FROM {{v}} "
+            f"WHERE _kafka.offset = {offset - 1}",
+            v="View",
+        )
+
+    def sent(*values: bytes) -> None:
+        produce(kafka, name, {0: [Record(b"k", one, [("type", b"View")], KAFKA_MS) for one in values]})
+        lake.export()
+
+    def findings() -> dict[str, int]:
+        report = lake.audit(content_share=1.0)
+        kinds = ("missing", "wrong_table", "different", "twice", "outside", "foreign")
+        return {kind: found for kind in kinds if (found := getattr(report, kind))}
+
+    sent(good, cut, cut, cut)
+    pins = Pins(open_store(str(lake.root)), "default")
+    for number, decisions in schemas.decisions.items():
+        for one in decisions:
+            pins.add(number, one)
+    taken_as_row(1)
+    assert findings() == {}, "before the switch"
+    lake = replace(lake, routing=routing)
+    sent(good, cut, cut)
+    assert findings() == {}
+    taken_as_row(5)
+    lake.sql("DELETE FROM {d} WHERE _kafka.offset IN (3, 6)", d=DEAD_LETTERS)
+    assert findings() == {"missing": 2, "wrong_table": 1}
+
+
 def test_topics_of_several_formats_are_judged_each_by_its_own(spark: Any) -> None:
     """JSON by Spark, text by its workers, in one frame; a tombstone is counted where the topic's format says so."""
     from pyspark.sql import functions as sf
@@ -176,8 +224,10 @@ def test_topics_of_several_formats_are_judged_each_by_its_own(spark: Any) -> Non
         "topic string, partition int, offset bigint, value binary",
     )
     kinds = f"topic string, partition int, offset bigint, value binary, told {TOLD_DDL}"
-    frame = frame.coalesce(1).mapInArrow(telling((routing,), {}, 1_000), kinds).withColumns(
-        {"timestamp": sf.timestamp_micros(sf.lit(1)), "text": sf.col("value").cast("string")}
+    frame = (
+        frame.coalesce(1)
+        .mapInArrow(telling((routing,), {}, 1_000), kinds)
+        .withColumns({"timestamp": sf.timestamp_micros(sf.lit(1)), "text": sf.col("value").cast("string")})
     )
     judge, codes = Judge(routing, 0, ("j", "s", "x")), {"j": 1, "s": 2, "x": 3, DEAD_LETTERS: LETTERS}
     routed = expected(judge, sf.col("topic"), table_of(judge, codes, sf.col("topic"))).alias("expected")

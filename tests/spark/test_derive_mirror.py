@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import random
+import json
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from exporter.derive.mirror import MirrorJob
+from exporter.derive.mirror_audit_unsent import never_sent
 from exporter.derive.mirror_sql import lacking_sql, merge_sql
+from exporter.derive.mirror_unsent import is_unsent
 from exporter.errors import ConfigError, Fenced, InvariantBroken
 from exporter.lake.lake import Lake
 from exporter.settings.derive_mirror import MirrorTable
-from tests.support.mirrored import VALUES, Raw, applied, mirror_rows, shown
+from tests.support.envelope_samples import NOT_SENT, NUMBERS, UNAVAILABLE
+from tests.support.mirrored import Raw, applied, mirror_rows, shown
 
 pytestmark = pytest.mark.spark
 
@@ -23,8 +27,6 @@ PATCHED: dict[str, Any] = {
     "kind": "mirror", "source": "customer", "keys": ["id"], "order": ["at"], "op": "op", "upserts": ["I", "U"],
     "patches": ["P"], "fields": "changed",
 }  # fmt: skip
-GIVEN = ("id", "at", "op", "changed", *VALUES)
-ACCIDENTS = ("optimize", "delete", "restore", "clean", "vacuum", "optimize mirror", "restore mirror")
 Make = Callable[..., MirrorJob]
 
 
@@ -255,139 +257,27 @@ def test_a_merge_that_is_wrong_is_found(
     assert right or wrong
 
 
-class Story:
-    """A random history of a source and of what is done to it and to its mirror meanwhile."""
-
-    def __init__(self, raw: Raw, make: Make, seed: int, keys: int, dv: bool) -> None:
-        self.raw, self.random, self.keys, self.make, self.dv = raw, random.Random(seed), keys, make, dv
-        self.taken: list[Any] = []
-        self.known: dict[int, list[Any]] = {}
-        self.clock, self.readable = 0, raw.version
-        self.mirror = self.fresh()
-        self.said: set[str] = set()
-
-    def fresh(self) -> MirrorJob:
-        return self.make(deletion_vectors=self.dv)
-
-    def operations(self, count: int) -> list[dict[str, Any]]:
-        rows = []
-        for _ in range(count):
-            self.clock += 1
-            key = int(self.random.paretovariate(1)) % self.keys if self.random.random() < 0.3 else \
-                self.random.randrange(self.keys)  # fmt: skip
-            late = self.random.choice((0, 0, 0, 5, self.random.randrange(self.clock)))
-            changed = self.random.choice((["a"], ["b"], ["a", "c"], [], None))
-            rows.append({
-                "id": None if self.random.random() < 0.01 else key, "at": self.clock - late, "partition": key % 2,
-                "op": self.random.choices(("I", "U", "D", "P", "?"), (3, 4, 2, 4, 0.1))[0], "changed": changed,
-                "a": self.random.choice((None, f"a{self.clock}")), "b": self.clock, "c": {"x": self.clock},
-                "days": self.random.randrange(4),
-            })  # fmt: skip
-        return rows
-
-    def run(self, repaired: bool = True) -> None:
-        """Run the job, do what it says if it stops, and compare."""
-        if self.random.random() < 0.2:
-            self.mirror = self.fresh()
-        try:
-            ran = self.mirror.run()
-        except InvariantBroken as broken:
-            if "repair --rewind" in broken.hint:
-                assert not repaired
-                return
-            assert "--rebuild" in broken.hint
-            ran = self.mirror.rebuild()
-            self.taken = []
-            self.said.add("stopped")
-        if "made anew" in ran.says:
-            self.taken = []
-        self.said.add(ran.says.split(":")[0].split(";")[0])
-        known = {self._id(row) for row in self.taken}
-        self.taken += [row for row in self.raw.rows if self._id(row) not in known]
-        self.known[self.raw.lake.derived("customers").view().version] = [*self.taken]
-        assert shown(self.rows()) == applied(self.taken)
-        assert self.mirror.run().idle
-
-    def _id(self, row: Any) -> tuple[int, int, int]:
-        kafka = row["_kafka"]
-        return kafka["epoch"], kafka["offset"], kafka["partition"]
-
-    def rows(self) -> list[Any]:
-        """By Spark where deletion vectors are on, which delta-rs' datasets refuse."""
-        table = self.raw.lake.derived("customers")
-        if not self.dv:
-            return mirror_rows(path_of(self.raw))
-        return [row.asDict(recursive=True) for row in self.raw.session.sql(f"SELECT * FROM {table.sql_name}").collect()]
-
-    def accident(self) -> None:
-        """Something that people do to tables."""
-        raw, mirror = self.raw, self.raw.lake.derived("customers")
-        what = self.random.choice(ACCIDENTS if self.known else ACCIDENTS[:5])
-        self.said.add(what)
-        if what == "optimize":
-            raw.sql("OPTIMIZE {t}")
-        elif what == "optimize mirror":
-            raw.session.sql(f"OPTIMIZE {mirror.sql_name}")
-        elif what == "restore mirror":
-            version = self.random.choice([*self.known])
-            self.taken = [*self.known[version]]
-            raw.session.sql(f"RESTORE TABLE {mirror.sql_name} TO VERSION AS OF {version}")
-        elif what == "delete":
-            key = self.random.randrange(self.keys)
-            raw.delete(lambda row: row["id"] == key and row["b"] % 2 == 0, f"id = {key} AND b % 2 = 0")
-        elif what == "clean":
-            self.readable = max(self.readable, raw.clean_log())
-        elif what == "vacuum":
-            raw.session.sql(f"VACUUM {raw.sql_name} RETAIN 0 HOURS")
-            self.readable = raw.version
-        else:
-            self.restore()
-
-    def restore(self) -> None:
-        """RESTORE, and mostly its repair, after which the records come again."""
-        versions = [one for one in self.raw.history if self.readable <= one]
-        version = self.random.choice(versions or [self.raw.version])
-        ends = self.raw.history[version][1]
-        lost = [row for row in self.raw.rows if row["_kafka"]["offset"] >= ends[row["_kafka"]["partition"]]]
-        self.raw.restore(version)
-        if self.random.random() < 0.3:
-            self.run(repaired=False)
-        self.raw.rewind(ends)
-        if self.random.random() < 0.5:
-            self.run()
-        self.raw.append([
-            {"partition": row["_kafka"]["partition"], **{name: row[name] for name in GIVEN}} for row in lost
-        ])  # fmt: skip
-
-
-def tell(raw: Raw, make: Make, seed: int, operations: int, keys: int, batch: int) -> Story:
-    session = raw.session
-    session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
-    story = Story(raw, make, seed, keys, dv=seed % 2 == 1)
-    try:
-        while story.clock < operations:
-            raw.append(story.operations(story.random.randrange(1, 2 * batch)))
-            if story.clock > batch and story.random.random() < 0.5:
-                story.accident()
-            if story.random.random() < 0.7:
-                story.run()
-        story.run()
-        wrong = [line for line in story.mirror.audit() if not line.clean]
-        assert wrong == []
-    finally:
-        session.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
-    return story
-
-
-def test_a_random_history_ends_as_the_oracle_says(raw: Raw, job: Make) -> None:
-    """A short one for each build."""
-    tell(raw, job, 7, 300, 25, 40)
-
-
-@pytest.mark.long
-@pytest.mark.timeout(1200)
-@pytest.mark.parametrize("seed", range(20))
-def test_long_random_histories_end_as_the_oracle_says(raw: Raw, job: Make, seed: int) -> None:
-    """10,000 operations over 500 keys, with OPTIMIZE, DELETE, RESTORE, VACUUM and clean-ups of the log in between."""
-    story = tell(raw, job, seed, 10_000, 500, 400)
-    assert len(story.said & {"optimize", "delete", "restore", "clean", "vacuum"}) >= 3
+def test_mirrors_and_their_audit_know_what_was_not_sent_of_each_type(spark: Any) -> None:
+    """As `_rescued` has it, in JSON's words and in those of binary formats: so it stays as it was. All else is a value,
+    also one that no function of SQL can read."""
+    sent = {name: value for name, (_, value) in NOT_SENT.items()}
+    scaled = {str(scale): [Decimal(one).scaleb(-scale) for one in NUMBERS] for scale in (0, 2, 12)}
+    unsent = [{"c": one} for one in sent.values()]
+    unsent += [{"c": one} for one in ([float(n) for n in numbers] for numbers in scaled.values())]
+    flags, digits = sent["boolean[]"], sent["numeric[] as decimals"]
+    values: list[Any] = [
+        "x", "", None, 95, 1e300, [], {}, [[]], [{}], [None] * 28, [0] * 28, [95] * 28, NUMBERS[:-1], [*NUMBERS, 0],
+        NUMBERS[::-1], [-one for one in NUMBERS], [*NUMBERS[:-1], 1e308], [*NUMBERS[:-1], "x"], [*NUMBERS[:-1], None],
+        [one + 0.25 for one in NUMBERS], flags[1:], [*flags[1:], False], digits[1:], [*digits[1:], "!"], ["Xw"] * 28,
+        {"wkb": "!"}, {"wkb": "AQEA"}, {"x": "x", "y": []}, {"x": -99999999, "y": 1}, {UNAVAILABLE: "x"},
+        "a " + UNAVAILABLE, [UNAVAILABLE, "x"], [{"scale": 1, "value": one} for one in digits], [0, 1], "9" * 400,
+        [10**30] * 28,
+    ]  # fmt: skip
+    rows = [(json.dumps(one, ensure_ascii=False), True) for one in unsent]
+    rows += [(json.dumps({"c": one}), False) for one in values] + [("{}", False), ("no json", False)]
+    member = "from_json(_rescued, 'MAP<STRING, STRING>')['c']"
+    found = spark.createDataFrame(rows, "_rescued string, unsent boolean").selectExpr(
+        "*", f"{is_unsent(member)} AS mirror", f"{never_sent(member)} AS audit"
+    )
+    wrong = [row for row in found.collect() if not row.unsent == row.mirror == row.audit]
+    assert wrong == []

@@ -42,6 +42,11 @@ TPS = P0, P1, P2 = tuple(TopicPartition("events", number) for number in range(3)
 DAY, APP, NAME = date(2026, 1, 31), "merging", "order"
 
 
+def endless(tps: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+    """High watermarks that nothing reaches."""
+    return dict.fromkeys(tps, 1 << 62)
+
+
 class World:
     """A table, tasks with a write-ahead log in common, and leaders."""
 
@@ -64,7 +69,7 @@ class World:
     def leader(
         self, owner: str = "leader", trusted: TrustedTables | None = None, through: ThroughTimes | None = None
     ) -> MergedCommits:
-        return MergedCommits(self.lake, owner, "r", trusted or self.task(owner).trusted, through)
+        return MergedCommits(self.lake, owner, "r", trusted or self.task(owner).trusted, endless, through)
 
     def view(self) -> Any:
         return self.delta.view()
@@ -243,7 +248,7 @@ def test_a_table_of_which_only_a_message_tells_stops_nobody(world: World) -> Non
     leader = world.leader(trusted=TrustedTables(APP))
     assert leader.commit(NAME, [first]).landed == (first.id,)
     assert leader.commit("click", [replace(first, table="click")]).dropped == {first.id: "there is no such table"}
-    other = MergedCommits(Lake(world.session, world.lake.store, "other"), "x", "r", TrustedTables("other"))
+    other = MergedCommits(Lake(world.session, world.lake.store, "other"), "x", "r", TrustedTables("other"), endless)
     assert "belongs to app" in other.commit(NAME, [replace(second, app="other")]).dropped[second.id]
     assert world.leader().commit(NAME, [replace(second, table_id="another")]).dropped.keys() == {second.id}
     assert world.leader().commit(NAME, [second]).landed == (second.id,)

@@ -53,7 +53,7 @@ class Asked:
     names: tuple[str, ...] = field(default=())
 
 
-def strict(raw: bytes) -> Any:
+def strict(raw: bytes, bare: bool = False) -> Any:
     """JSON in which no key occurs twice."""
     twins: list[str] = []
 
@@ -62,7 +62,9 @@ def strict(raw: bytes) -> Any:
             twins.append("twin")
         return dict(pairs)
 
-    def constant(_: str) -> Any:
+    def constant(word: str) -> Any:
+        if bare:
+            return word
         raise ValueError("no JSON")
 
     try:
@@ -280,7 +282,7 @@ def _document(image: Any, op: str) -> dict[str, Any]:
         raise Bad("partial_update" if op == "u" else "no_image")
     if type(image) is not str:
         raise Bad("bad_envelope")
-    value = _extended(strict(image.encode()), top=True)
+    value = _extended(strict(image.encode(), bare=True), top=True)
     assert isinstance(value, dict)
     return value
 
@@ -401,7 +403,7 @@ def _columns(asked: Asked, image: dict[str, Any]) -> Row:
         raise Bad("unknown_unit")
     for name, kind in columns.items():
         value = image.get(name)
-        if form.envelope == "debezium" and value is not None and _hidden(value):
+        if form.envelope == "debezium" and value is not None and is_hidden(value):
             continue
         rest.pop(name, None)
         if schemaless and form.semantic_types == "connect" and kind == "date" and type(value) is int:
@@ -411,10 +413,53 @@ def _columns(asked: Asked, image: dict[str, Any]) -> Row:
     return row
 
 
-def _hidden(value: Any) -> bool:
-    numbers = [*PLACEHOLDERS[0].encode()]
-    listed = [[one] for one in PLACEHOLDERS]
-    return value in [*PLACEHOLDERS, numbers, *listed, {PLACEHOLDERS[0]: PLACEHOLDERS[0]}]
+NO_UUID = "b68a35a7-17ad-35b3-af2a-ae46edb4545a"
+"""What UUID.nameUUIDFromBytes gives of the placeholder."""
+
+
+def is_hidden(value: Any, flags: bool = True) -> bool:
+    """Whether it says that a value was not sent. flags: 28 times true may."""
+    said = PLACEHOLDERS[0].encode()
+    texts, twice = (*PLACEHOLDERS, said.hex()), {PLACEHOLDERS[0]: PLACEHOLDERS[0]}
+    if type(value) is str:
+        return value in texts or value == json.dumps(twice, separators=(",", ":"))
+    if type(value) is dict:
+        return value == twice or _is_nowhere(value)
+    if type(value) is not list or len(value) not in (1, len(said)):
+        return False
+    if len(value) == 1:
+        return type(value[0]) is str and value[0] in (*texts, NO_UUID)
+    bare = [one["value"] if type(one) is dict and one.keys() == {"scale", "value"} and one["scale"] == 0 else one
+            for one in value]  # fmt: skip
+    if all(type(one) is bool for one in bare):
+        return flags and all(bare)
+    if all(type(one) is str for one in bare):
+        return [_bytes(one) for one in bare] == [said[at : at + 1] for at in range(len(said))]
+    if not all(type(one) in (int, float, Number) for one in bare):
+        return False
+    numbers, wanted = [Decimal(str(one)) for one in bare], [Decimal(byte) for byte in said]
+    return any([one.scaleb(scale) for one in numbers] == wanted for scale in range(-12, 39))
+
+
+def _bytes(text: str) -> bytes | None:
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError:
+        return None
+
+
+NOWHERE = ("0101000020E6100000000000FC83D797C1000000FC83D797C1", "0101000020E61000000C21E7FDFF7F66401842CEFBFF7F5640")
+
+
+def _is_nowhere(value: dict[str, Any]) -> bool:
+    """A point that stands for a geometry."""
+    if value.keys() - {"x", "y", "wkb", "srid"}:
+        return False
+    wkb = value.get("wkb")
+    if type(wkb) is str and (_bytes(wkb) or b"").hex().upper() in NOWHERE:
+        return True
+    both = [value.get("x"), value.get("y")]
+    return all(type(one) in (int, float, Number) and Decimal(str(one)) == -99999999 for one in both)
 
 
 def _scalar(kind: str, value: Any) -> Any:

@@ -116,3 +116,52 @@ def envelope_schema() -> dict[str, Any]:
 def with_schema(payload: Any, schema: Any) -> dict[str, Any]:
     """What `schemas.enable = true` makes of a value."""
     return {"schema": schema, "payload": payload}
+
+
+# --- What stands for values that were not sent --------------------------------------------------------------
+
+NUMBERS = [*UNAVAILABLE.encode()]
+EWKB = base64.b64encode(bytes.fromhex("0101000020E6100000000000FC83D797C1000000FC83D797C1")).decode()
+GEOGRAPHY = base64.b64encode(bytes.fromhex("0101000020E61000000C21E7FDFF7F66401842CEFBFF7F5640")).decode()
+POINT = base64.b64encode(bytes.fromhex("0101000000000000FC83D797C1000000FC83D797C1")).decode()
+_DIGITS = [base64.b64encode(bytes([one])).decode() for one in NUMBERS]
+NOT_SENT: dict[str, tuple[str, Any]] = {
+    "text": ("STRING", UNAVAILABLE),
+    "bytea": ("BINARY", UNAVAILABLE_BASE64),
+    "bytea as base64": ("STRING", UNAVAILABLE_BASE64),
+    "blob as hex": ("STRING", UNAVAILABLE.encode().hex()),
+    "hstore": ("MAP<STRING, STRING>", {UNAVAILABLE: UNAVAILABLE}),
+    "hstore as json": ("STRING", f'{{"{UNAVAILABLE}":"{UNAVAILABLE}"}}'),
+    "text[]": ("ARRAY<STRING>", [UNAVAILABLE]),
+    "bytea[]": ("ARRAY<BINARY>", [UNAVAILABLE_BASE64]),
+    "uuid[]": ("ARRAY<STRING>", ["b68a35a7-17ad-35b3-af2a-ae46edb4545a"]),
+    "smallint[]": ("ARRAY<INT>", NUMBERS),
+    "int[]": ("ARRAY<INT>", NUMBERS),
+    "bigint[]": ("ARRAY<BIGINT>", NUMBERS),
+    "date[]": ("ARRAY<INT>", NUMBERS),
+    "real[]": ("ARRAY<FLOAT>", [float(one) for one in NUMBERS]),
+    "double[]": ("ARRAY<DOUBLE>", [float(one) for one in NUMBERS]),
+    "numeric[] as decimals": ("ARRAY<DECIMAL(9,2)>", _DIGITS),
+    "numeric[] of any scale": (
+        "ARRAY<STRUCT<scale: INT, value: BINARY>>", [{"scale": 0, "value": one} for one in _DIGITS],
+    ),
+    "boolean[]": ("ARRAY<BOOLEAN>", [True] * len(NUMBERS)),
+    "geometry": ("STRUCT<wkb: BINARY, srid: INT>", {"wkb": EWKB, "srid": 4326}),
+    "geography": ("STRUCT<wkb: BINARY, srid: INT>", {"wkb": GEOGRAPHY, "srid": 4326}),
+    "point": (
+        "STRUCT<x: DOUBLE, y: DOUBLE, wkb: BINARY, srid: INT>",
+        {"x": -99999999.0, "y": -99999999.0, "wkb": POINT, "srid": None},
+    ),
+}  # fmt: skip
+"""Type in PostgreSQL, and how it is handled -> a column for it, and what Debezium sends in JSON; `numeric` has 2 digits
+behind its point."""
+VALUES: dict[str, Any] = {
+    "text": "__debezium", "bytea": "aGk=", "bytea as base64": "aGk=", "blob as hex": "5f5f", "hstore": {"a": "b"},
+    "hstore as json": '{"a":"b"}', "text[]": ["a", UNAVAILABLE], "bytea[]": ["aGk="], "uuid[]": ["b68a35a7"],
+    "smallint[]": NUMBERS[:-1], "int[]": [*NUMBERS[:-1], 0], "bigint[]": [0] * 28, "date[]": NUMBERS[::-1],
+    "real[]": [95.0] * 28, "double[]": [-float(one) for one in NUMBERS], "numeric[] as decimals": ["Xw=="] * 28,
+    "numeric[] of any scale": [{"scale": 0, "value": "Xw=="}], "boolean[]": [True] * 27 + [False],
+    "geometry": {"wkb": "AQEA", "srid": 4326}, "geography": {"wkb": "AQEA", "srid": 4326},
+    "point": {"x": -99999999.0, "y": 0.0, "wkb": "AQEA", "srid": None},
+}  # fmt: skip
+"""Of the same types: what is a value."""

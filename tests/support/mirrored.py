@@ -1,7 +1,7 @@
-"""A source with positions, as exports make it, and what a mirror of it has to be: all of its rows, applied one by one.
+"""A source with positions, as exports make it, and the rows of its mirror, by readers that are not ours.
 
     Raw.append ─ restore, rewound, delete ... ── the table, and `rows`: what it has to hold
-    applied(rows) ── sorted by their order, each row alone: upsert, delete, patch ── key -> columns
+    applied(rows) ── mirror_oracle.py ── key -> columns == shown(mirror_rows(path))
 """
 
 from __future__ import annotations
@@ -14,12 +14,16 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+from exporter.derive.mirror import MirrorJob
 from exporter.lake.change import Change
 from exporter.lake.lake import Lake
 from exporter.lake.schema import table_schema
+from exporter.settings.derive_mirror import MirrorTable
 from offsets.names import AppId
 from offsets.positions import TOMBSTONE
 from offsets.ranges import TopicPartition
+from tests.support.mirror_oracle import Mirrored, Page, coordinates, mirrored
+from tests.support.mirror_oracle import at as value_at
 
 BEGIN = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
 DDL = "id BIGINT, at BIGINT, op STRING, changed ARRAY<STRING>, a STRING, b BIGINT, c STRUCT<x: BIGINT>"
@@ -27,29 +31,18 @@ VALUES = ("a", "b", "c")
 Row = dict[str, Any]
 
 
-def kafka_of(row: Row) -> tuple[int, int, int]:
-    """Epoch, offset, partition."""
-    return row["_kafka"]["epoch"], row["_kafka"]["offset"], row["_kafka"]["partition"]
+PAGE = Page(["id"], ["at"], "op", upserts=("I", "U"), patches=("P",), fields="changed")
+"""Of mirrors over DDL."""
 
 
 def applied(rows: Iterable[Row]) -> dict[Any, Row]:
     """Key -> columns and `deleted`, after all rows in their order."""
-
-    def order(row: Row) -> tuple[Any, ...]:
-        epoch, offset, partition = kafka_of(row)
-        return (row["at"] is not None, row["at"] or 0, epoch, offset, partition)
-
-    found: dict[Any, Row] = {}
-    for row in sorted(rows, key=order):
-        if row["id"] is None or row["op"] not in ("I", "U", "D", "P"):
-            continue
-        was = found.get(row["id"], dict.fromkeys(VALUES))
-        named = (row["changed"] or ()) if row["op"] == "P" else VALUES
-        found[row["id"]] = {
-            **{name: row[name] if name in named else was[name] for name in VALUES},
-            "at": row["at"], "deleted": row["op"] == "D", "from": kafka_of(row),
-        }  # fmt: skip
-    return found
+    found = mirrored(PAGE, rows, ("id", "at", *VALUES))
+    return {
+        key[0]: {**{name: row[name] for name in ("at", *VALUES)}, "deleted": key in found.deleted,
+                 "from": found.newest[key]}
+        for key, row in found.keys.items()
+    }  # fmt: skip
 
 
 @dataclass
@@ -64,6 +57,7 @@ class Raw:
     ends: dict[int, int] = field(default_factory=lambda: {0: 0, 1: 0})
     ddl: str = DDL
     history: dict[int, tuple[list[Row], dict[int, int]]] = field(default_factory=dict)
+    """Version -> the rows and the ends of then."""
 
     @property
     def table(self) -> Any:
@@ -93,8 +87,8 @@ class Raw:
             kafka = {"topic": "t", "partition": tp, "epoch": self.epochs[tp], "offset": self.ends[tp], "timestamp": at}
             self.ends[tp] += 1
             columns = {name: value for name, value in row.items() if name not in ("partition", "days")}
-            empty = dict.fromkeys(("at", "op", "changed", *VALUES))
-            made.append({**empty, **columns, "_kafka": kafka, "_event_time": at, "_rescued": None, "day": at.date()})
+            empty = dict.fromkeys(self.columns)
+            made.append({**empty, **columns, "_kafka": kafka, "_event_time": at, "day": at.date()})
         self.rows += made
         self._commit({self.id_of(tp): end - 1 for tp, end in self.ends.items()}, made)
 
@@ -116,6 +110,10 @@ class Raw:
         self.history[self.version] = [*self.rows], {**self.ends}
 
     @property
+    def columns(self) -> list[str]:
+        return [one["name"] for one in json.loads(self.table.view().schema_json)["fields"]]
+
+    @property
     def version(self) -> int:
         return int(self.table.view().version)
 
@@ -131,8 +129,9 @@ class Raw:
 
     def rewind(self, ends: Mapping[int, int]) -> list[Row]:
         """As a repair does: rows from these offsets on go, an epoch begins there. What the topic still has of them."""
-        gone = [row for row in self.rows if row["_kafka"]["offset"] >= ends[row["_kafka"]["partition"]]]
-        self.rows = [row for row in self.rows if row not in gone]
+        gone = [row for row in self.rows if row["_kafka"]["offset"] >= ends.get(row["_kafka"]["partition"], 1 << 60)]
+        places = {coordinates(row) for row in gone}
+        self.rows = [row for row in self.rows if coordinates(row) not in places]
         beyond = " OR ".join(f"(_kafka.partition = {tp} AND _kafka.offset >= {end})" for tp, end in ends.items())
         self.session.sql(f"DELETE FROM {self.sql_name} WHERE {beyond}")
         positions: dict[str, int] = {}
@@ -168,6 +167,50 @@ def shown(rows: Iterable[Row]) -> dict[Any, Row]:
     for row in rows:
         assert row["id"] not in found, f"{row['id']} is there twice"
         found[row["id"]] = {
-            **{name: row[name] for name in VALUES}, "at": row["at"], "deleted": row["_deleted"], "from": kafka_of(row)
+            **{name: row[name] for name in VALUES}, "at": row["at"], "deleted": row["_deleted"],
+            "from": coordinates(row),
         }  # fmt: skip
     return found
+
+
+def held(page: Page, rows: Iterable[Row], columns: Sequence[str]) -> Mirrored:
+    """The rows of a mirror as the oracle has them. Raises AssertionError if a key is there twice."""
+    found = Mirrored()
+    for row in rows:
+        key = tuple(value_at(row, path) for path in page.keys)
+        assert key not in found.keys, f"{key} is there twice"
+        found.keys[key], found.newest[key] = {name: row.get(name) for name in columns}, coordinates(row)
+        if row["_deleted"]:
+            found.deleted.add(key)
+    return found
+
+
+def mirror_job(raw: Raw, page: Page, name: str = "customers", **more: Any) -> MirrorJob:
+    """The job of such a mirror, as a process that starts has it. more: other settings."""
+    session = raw.session.newSession()
+    session.conf.set("spark.sql.shuffle.partitions", "1")
+    return MirrorJob(name, MirrorTable(kind="mirror", source=raw.name, **vars(page), **more), raw.lake, session, "me")
+
+
+def by_spark(session: Any, path: str) -> list[Row]:
+    return [row.asDict(recursive=True) for row in session.read.format("delta").load(path).collect()]
+
+
+def by_delta_rs(path: str) -> list[Row]:
+    """By DataFusion, which reads deletion vectors as well."""
+    import deltalake
+    import pyarrow
+
+    query = deltalake.QueryBuilder().register("mirror", deltalake.DeltaTable(path))
+    rows: list[Row] = pyarrow.table(query.execute("SELECT * FROM mirror").read_all()).to_pylist()
+    return rows
+
+
+def by_duckdb(path: str) -> list[Row]:
+    import deltalake
+    import duckdb
+
+    connection = duckdb.connect()
+    connection.register("mirror", deltalake.DeltaTable(path).to_pyarrow_dataset())
+    rows: list[Row] = connection.sql("SELECT * FROM mirror").arrow().read_all().to_pylist()
+    return rows

@@ -28,6 +28,10 @@ class Bad(Exception):
     """The value is certainly a dead letter."""
 
 
+class Empty(Bad):
+    """The value says that there is none: a tombstone."""
+
+
 class Unsure(Exception):
     """Plain Python cannot tell. Its argument: the event type, where it is not known yet to the caller."""
 
@@ -111,11 +115,28 @@ def _avro(body: bytes, form: Mapping[str, Any], schema: Mapping[str, Any] | None
 
     text = schema["text"] if schema else _only(form)
     parsed = _parsed(text, json.dumps(schema["references"]) if schema else "[]")
+    branch, body = (parsed, body) if isinstance(parsed, dict) else _branch(parsed, body)
+    if branch == "null" and not body:
+        raise Empty
+    if not isinstance(branch, dict):
+        raise Bad
     stream = io.BytesIO(body)
-    found = fastavro.schemaless_reader(stream, parsed, None)
+    found = fastavro.schemaless_reader(stream, branch, None)
     if stream.tell() < len(body):
         raise Bad
-    return found, parsed["name"]
+    return found, branch["name"]
+
+
+def _branch(union: list[Any], body: bytes) -> tuple[Any, bytes]:
+    """The branch of a value, of a schema that is a union, and what stands behind its number."""
+    number = 0
+    for at, byte in enumerate(body):
+        number |= (byte & 127) << 7 * at
+        if byte < 128:
+            if number % 2 or number // 2 >= len(union):
+                raise Bad
+            return union[number // 2], body[at + 1 :]
+    raise Bad
 
 
 def _only(form: Mapping[str, Any]) -> str:
@@ -129,11 +150,22 @@ def _parsed(text: str, references: str) -> Any:
     import fastavro
 
     named: dict[str, Any] = {}
-    for one in json.loads(references):
-        if one["references"]:
-            raise Untold
-        fastavro.parse_schema(json.loads(one["text"]), named)
-    return fastavro.parse_schema(json.loads(text), named)
+
+    def load(some: Sequence[Mapping[str, Any]]) -> None:
+        for one in some:
+            load(one["references"])
+            known = json.loads(one["text"])
+            full = known["name"] if "." in known["name"] else f"{known.get('namespace', '')}.{known['name']}".strip(".")
+            if full not in named:
+                fastavro.parse_schema(known, named)
+
+    load(json.loads(references))
+    parsed = fastavro.parse_schema(json.loads(text), named)
+    if isinstance(parsed, dict):
+        return parsed
+    known = {"__fastavro_parsed": True, "__named_schemas": dict(named)}  # of what it refers to
+    whole = [named.get(one, one) if isinstance(one, str) else one for one in parsed]
+    return [{**one, **known} if isinstance(one, dict) else one for one in whole]
 
 
 def _protobuf(body: bytes, form: Mapping[str, Any], schema: Mapping[str, Any] | None) -> tuple[Any, str]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
-from tests.support.naive_formats import PLAIN, Bad, Config, Decisions, Unsure, Untold, form_of, read
+from tests.support.naive_formats import PLAIN, Bad, Config, Decisions, Empty, Unsure, Untold, form_of, read
 from tests.support.naive_rules import (
     COUNTED,
     NOTHING_PLAIN,
@@ -36,7 +36,9 @@ HELD_US = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 """Kafka timestamps of the years 1 to 9999."""
 UNITS_US = {"s": 1_000_000.0, "ms": 1_000.0, "us": 1.0}
 INTEGERS = {"long": 63, "integer": 31, "short": 15, "byte": 7}
-PLAIN_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)\Z", re.ASCII)
+PLAIN_TIME = re.compile(
+    r"\d{4}-\d\d-\d\d[Tt]\d\d:(\d\d:[0-5]\d([.,]\d{1,6})?([Zz]|[+-]\d\d:\d\d)|59:60([.,]\d{1,6})?[Zz])\Z", re.ASCII
+)
 PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}\Z", re.ASCII)
 Columns = Mapping[str, Any]
 """Column -> type as Spark and Delta write it in JSON."""
@@ -94,6 +96,8 @@ def places(
         tables, value = _typed(message, config, form, known or {})
     except Untold:
         return None
+    except Empty:
+        return [Place(() if form["tombstones"] == "count" else (LETTERS,))]
     except Bad:
         return [Place((LETTERS,))]
     except Unsure as unsure:
@@ -249,8 +253,10 @@ def _instant(raw: Any) -> int:
         raise Bad
     if not PLAIN_TIME.match(raw):
         raise Unsure
+    text = raw.upper().replace(",", ".")
+    leap = ":59:60" in text  # the moment after it
     try:
-        return (datetime.fromisoformat(_six_digits(raw)) - EPOCH) // US
+        return (datetime.fromisoformat(_six_digits(text.replace(":59:60", ":59:59"))) - EPOCH) // US + leap * 1_000_000
     except (ValueError, OverflowError):
         raise Unsure from None
 

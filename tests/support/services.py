@@ -28,6 +28,8 @@ DOCKER_SECS_MAX = 2.0
 
 CONTAINER_SECS_MAX = 60.0
 PRODUCE_SECS_MAX = 30.0
+HEAP_MB = 512
+"""Of the broker: it has the topics of a whole run, some thousand partitions."""
 
 
 class Record(NamedTuple):
@@ -55,18 +57,13 @@ def kafka_broker() -> Iterator[str]:
         with container.with_env("KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS", "0"):
             yield container.get_bootstrap_server()
     else:
-        with Broker() as broker:
+        with Broker(heap_mb=HEAP_MB) as broker:
             yield broker.bootstrap
 
 
 @contextmanager
 def dynamodb_endpoint() -> Iterator[str]:
-    """URL of a DynamoDB: $EXPORTER_TEST_DYNAMODB, else a container if Docker answers, else a child process.
-
-    Sets the environment's credentials, where there are none, to what DynamoDB Local takes.
-    """
-    for name, text in CREDENTIALS.items():
-        os.environ.setdefault(name, text)
+    """URL of a DynamoDB: $EXPORTER_TEST_DYNAMODB, else a container if Docker answers, else a child process."""
     given = os.environ.get("EXPORTER_TEST_DYNAMODB")
     if given:
         yield given
@@ -97,14 +94,14 @@ def schema_registry() -> Iterator[str]:
             yield registry.url
 
 
+ADDRESSES = {"kafka": kafka_broker, "dynamodb": dynamodb_endpoint, "registry": schema_registry}
+"""What tests of several processes share (shared.py)."""
+
+
 @contextmanager
 def s3_store() -> Iterator[Store]:
-    """A bucket: $EXPORTER_TEST_S3 (http://host:port/bucket), else one of a child process.
-
-    Sets the environment's credentials, where there are none, to what that takes.
-    """
-    for name, text in CREDENTIALS.items():
-        os.environ.setdefault(name, text)
+    """A bucket: $EXPORTER_TEST_S3 (http://host:port/bucket), else one of a child process."""
+    set_credentials()
     given = os.environ.get("EXPORTER_TEST_S3")
     if given:
         endpoint, _, bucket = given.rpartition("/")
@@ -112,6 +109,12 @@ def s3_store() -> Iterator[Store]:
     else:
         with LocalS3() as s3:
             yield open_store(f"s3://{BUCKET}", s3_options(s3.endpoint))
+
+
+def set_credentials() -> None:
+    """Those of the environment, where there are none, to what DynamoDB Local and moto take."""
+    for name, text in CREDENTIALS.items():
+        os.environ.setdefault(name, text)
 
 
 @contextmanager

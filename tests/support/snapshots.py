@@ -67,7 +67,8 @@ def busy_snapshot() -> Snapshot:
         schema_ids=1,
         unregistered=2,
         valid_through={"order": NOW_MS - 5_000, "click": 0},
-        jobs={"mirrored": JobState("mirrored", "mirror", runs=3, rows=70, failures=2, version=4, taken_at=960.0)},
+        jobs={"mirrored": JobState("mirrored", "mirror", runs=3, rows=70, failures=2, version=4, taken_at=960.0,
+                                  left_out={"null key": 5})},
         sinks={"topic": SinkState(announced=5, skipped=1)},
         totals=totals,
     )

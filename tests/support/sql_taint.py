@@ -131,6 +131,8 @@ class Taint:
         """The functions, or properties, that are called so: in the same module, if it has one."""
         name = node.attr if properties else _called(node.func)
         found = [one for one in self._functions.get(name, []) if _is_property(one) == properties]
+        if not properties and isinstance(node.func, ast.Name):
+            found = [one for one in found if not _class_of(one)]
         here = [one for one in found if _module_of(one) is _module_of(node)]
         return here or found
 

@@ -126,13 +126,14 @@ def _tell_row(row: Mapping[str, Any], text: Text) -> None:
 def replay_letters(choose: Choosing, apply: bool, output: Output, load: Loading) -> None:
     """Export again, with their own coordinates, those that the settings in force can decode; the others stay."""
     from exporter.operate.letters.replay import Replay
-    from exporter.workbench import open_lake, open_registry, routing_of
+    from exporter.workbench import growth_of, open_lake, open_registry, routing_of
 
     settings = load()
     chosen = choose(settings)
     with open_lake(settings) as lake:
         routing = routing_of(settings, lake.session)
-        rows = Replay(lake, routing, chosen, open_registry(settings)).run(apply)
+        evolving, columns = growth_of(settings, routing, lake.session)
+        rows = Replay(lake, routing, chosen, open_registry(settings), evolving, columns).run(apply)
 
     def tell(text: Text) -> None:
         text.table(("outcome", "", "rows"), [(row.outcome, row.name, counted(row.rows)) for row in rows])

@@ -48,7 +48,7 @@ def _tell(found: TableSchema, text: Text) -> None:
     if found.rescued:
         text.table(RESCUED, [
             (one.path, counted(one.rows), ", ".join(f"{counted(n)} {kind}" for kind, n in one.kinds.items()),
-             one.column or "-") for one in found.rescued
+             f"{one.column}, outgrown" if one.outgrown else one.column or "-") for one in found.rescued
         ])  # fmt: skip
     more = "" if found.whole else ", and there are more"
     text.line(f"{found.looked_at:,} rows with something in _rescued{more}")

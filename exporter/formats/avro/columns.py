@@ -2,24 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 
 from exporter.core.schemas import SchemaText
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
 from exporter.formats.avro.plan import Plan
-from exporter.formats.avro.resolve import Unresolvable, meant
+from exporter.formats.avro.resolve import Unresolvable
 from exporter.formats.avro.schema import BadSchema, Schema, named_in, parsed, parsed_files, records_of
-from exporter.formats.binary.decimals import DIGITS_MAX
 from exporter.formats.spark_columns import Registered, spark_fields
 
 
-def avro_columns(schema: SchemaText, _place: str, connect: bool) -> Registered:
-    """The columns of a registered schema. Raises ConfigError."""
+def avro_columns(schema: SchemaText, place: str, connect: bool) -> Registered:
+    """The columns of a registered schema. place: the number of a branch, if it is a union; else those of the one
+    record that there is. Raises ConfigError."""
     try:
-        return _columns(parsed(schema), connect)
+        found = parsed(schema)
+        if found.branches:
+            found = _branch(found, place)
+        return _columns(found, connect)
     except (BadSchema, RecursionError) as error:
         raise ConfigError(f"an Avro schema cannot be used: {error}", "register another one") from None
+
+
+def avro_places(schema: SchemaText) -> Sequence[str]:
+    """The places of a registered schema that have columns: numbers of a union's records. Raises ConfigError."""
+    try:
+        branches = parsed(schema).branches
+    except (BadSchema, RecursionError):
+        return ("",)
+    return [str(number) for number, one in enumerate(branches) if one.kind == "record"] or ("",)
+
+
+def _branch(union: Schema, place: str) -> Schema:
+    """Raises ConfigError."""
+    if place.isdecimal() and int(place) < len(union.branches):
+        return union.branches[int(place)]
+    records = records_of([union])
+    if len(records) != 1:
+        what = f"an Avro schema cannot be used: $: it is a union of {len(records)} records"
+        raise ConfigError(what, "each is a writer of its own")
+    return records[0]
 
 
 def avro_file_columns(form: ValueFormat) -> Mapping[str, Registered]:
@@ -40,31 +63,9 @@ def _columns(schema: Schema, connect: bool) -> Registered:
     if schema.kind != "record":
         raise ConfigError(f"an Avro schema cannot be used: $: {schema.kind} is no record", "wrap it in a record")
     try:
-        kind = Plan(schema, connect=connect).kind
+        plan = Plan(schema, connect=connect)
     except Unresolvable as error:
         hint = "no record of this schema can be exported as it is"
         raise ConfigError(f"the Avro record {schema.name} cannot be used: {error}", hint) from None
-    refused = dict(_refused(schema, connect, "$"))
-    return Registered(schema.name, spark_fields(list(kind), refused), refused)
-
-
-def _refused(schema: Schema, connect: bool, path: str) -> Iterator[tuple[str, str]]:
-    """Paths of what is no column although it is read, and why."""
-    if schema.kind == "record":
-        if not schema.fields:
-            yield path, "a record without fields"
-        for field in schema.fields:
-            yield from _refused(field.schema, connect, f"{path}.{field.name}")
-    elif schema.kind == "union":
-        real = [one for one in schema.branches if one.kind != "null"]
-        if not real:
-            yield path, "always null"
-        for one in real:
-            below = path if len(real) == 1 else f"{path}.member_{one.short_name.lower()}"
-            yield from _refused(one, connect, below)
-    elif schema.kind == "null":
-        yield path, "always null"
-    elif schema.items is not None:
-        yield from _refused(schema.items, connect, path + ("[]" if schema.kind == "array" else "{}"))
-    elif schema.logical == "decimal" and not meant(schema, connect).logical:
-        yield path, f"a decimal of {schema.precision} digits: a column has {DIGITS_MAX} at most"
+    refused = dict(plan.refused)
+    return Registered(schema.name, spark_fields(list(plan.kind), refused), refused)

@@ -20,7 +20,7 @@ from exporter.core.schemas import KnownSchemas
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
 from exporter.formats.avro.plan import Plan, Rows
-from exporter.formats.avro.writers import TOMBSTONE, Writer, Writers, blocks
+from exporter.formats.avro.writers import TOMBSTONE, Group, Writer, Writers, blocks, valid_of
 from exporter.formats.binary.cursor import Batch
 from exporter.formats.binary.reasons import Places
 from exporter.formats.envelopes.typed import Fits, Fitted, fits_of, source_types
@@ -97,16 +97,16 @@ class AvroReader:
         """See Reader."""
         refused: dict[int, str] = {}
         if values.null_count:
-            refused = dict.fromkeys(np.flatnonzero(~_valid(values)).tolist(), TOMBSTONE)
+            refused = dict.fromkeys(np.flatnonzero(~valid_of(values)).tolist(), TOMBSTONE)
         parts: dict[Plan, tuple[Writer, _Parts]] = {}
-        for begin, batch, groups, unread in _groups(self._writers, values, _valid(values)):
+        for begin, batch, groups, unread in _groups(self._writers, values, valid_of(values)):
             refused.update(unread)
-            for writer, rows in groups:
+            for writer, rows, skipped in groups:
                 if writer.plan is None:
                     refused.update(dict.fromkeys((rows + begin).tolist(), writer.refusal))
                     continue
                 _, found = parts.setdefault(writer.plan, (writer, _Parts()))
-                found.add(rows + begin, writer.plan.rows(batch, rows, self._writers.skipped))
+                found.add(rows + begin, writer.plan.rows(batch, rows, skipped))
         reads = [self._fit(writer).read(found.typed()) for writer, found in parts.values()]
         for read in reads:
             refused.update(read.refused)
@@ -134,14 +134,14 @@ class AvroPeek:
 
     def types(self, values: pa.BinaryArray, skipped: pa.BooleanArray) -> tuple[pa.StringArray, dict[int, str]]:
         """See Peek."""
-        asked = _valid(values) & ~skipped.to_numpy(zero_copy_only=False)
+        asked = valid_of(values) & ~skipped.to_numpy(zero_copy_only=False)
         reasons: dict[int, str] = {}
         rows: list[np.ndarray] = []
         names: list[pa.Array] = []
         for begin, batch, groups, unread in _groups(self._writers, values, asked):
             reasons.update(unread)
-            for writer, of_writer in groups:
-                good, found, why = self._of(writer, batch, of_writer)
+            for group in groups:
+                good, found, why = self._of(group, batch)
                 rows.append(good + begin)
                 names.append(found)
                 reasons.update({row + begin: reason for row, reason in why.items()})
@@ -153,8 +153,9 @@ class AvroPeek:
         types = pa.concat_arrays(names).take(pa.array(where, mask=where < 0))
         return types, reasons
 
-    def _of(self, writer: Writer, batch: Batch, rows: np.ndarray) -> tuple[np.ndarray, pa.Array, dict[int, str]]:
+    def _of(self, group: Group, batch: Batch) -> tuple[np.ndarray, pa.Array, dict[int, str]]:
         """Rows with a type, their types, and why others have none."""
+        writer, rows, skipped = group
         if self._by_schema and writer.schema is not None and writer.schema.kind == "record":
             name = writer.schema.short_name if self._short else writer.schema.name
             return rows, pa.repeat(pa.scalar(name, pa.string()), len(rows)), {}
@@ -162,8 +163,8 @@ class AvroPeek:
             return rows[:0], pa.nulls(0, pa.string()), dict.fromkeys(rows.tolist(), writer.refusal)
         if self._by_source:
             plan = writer.plan
-            return source_types(self._form, lambda path: self._at(plan, batch, rows, path))
-        found = writer.plan.peek(batch, rows, self._path, self._writers.skipped)
+            return source_types(self._form, lambda path: _at(plan, batch, group, path))
+        found = writer.plan.peek(batch, rows, self._path, skipped)
         shown = "$." + ".".join(self._path)
         if found is None or found.record.field(0).type != pa.string():
             why = f"no_type: {shown} {'is missing' if found is None else 'is no text'}"
@@ -178,33 +179,29 @@ class AvroPeek:
         usable = ~(null | empty)
         return good[usable], names.filter(pa.array(usable)), reasons
 
-    def _at(
-        self, plan: Plan, batch: Batch, rows: np.ndarray, path: Sequence[str]
-    ) -> tuple[np.ndarray, pa.Array, dict[int, str]] | None:
-        """Rows that were read as far as a path, what stands there, and why others were not; None: nothing can."""
-        found = plan.peek(batch, rows, path, self._writers.skipped)
-        if found is None:
-            return None
-        return rows[found.good], found.record.field(0), {int(rows[row]): why for row, why in found.refused.items()}
+
+def _at(
+    plan: Plan, batch: Batch, group: Group, path: Sequence[str]
+) -> tuple[np.ndarray, pa.Array, dict[int, str]] | None:
+    """Rows that were read as far as a path, what stands there, and why others were not; None: nothing can."""
+    rows = group.rows
+    found = plan.peek(batch, rows, path, group.skipped)
+    if found is None:
+        return None
+    return rows[found.good], found.record.field(0), {int(rows[row]): why for row, why in found.refused.items()}
 
 
 def _equal(names: pa.StringArray, text: str) -> pa.BooleanArray:
     return pc.fill_null(pc.equal(names, text), False)
 
 
-def _valid(values: pa.BinaryArray) -> np.ndarray:
-    if not values.null_count:
-        return np.ones(len(values), bool)
-    return np.asarray(values.is_valid().to_numpy(zero_copy_only=False))
-
-
 def _groups(
     writers: Writers, values: pa.BinaryArray, asked: np.ndarray
-) -> Iterator[tuple[int, Batch, list[tuple[Writer, np.ndarray]], dict[int, str]]]:
+) -> Iterator[tuple[int, Batch, list[Group], dict[int, str]]]:
     """Block by block: its first row, its bytes, the rows of each writer in it; with the first, all rows without one."""
     groups, unread = writers.split(values, np.flatnonzero(asked))
     for begin, end in blocks(values, len(groups)):
         part = Batch(values.slice(begin, end - begin), Places())
-        inside = [(writer, rows[slice(*np.searchsorted(rows, (begin, end)))] - begin) for writer, rows in groups]
-        yield begin, part, [(writer, rows) for writer, rows in inside if len(rows)], unread
+        inside = [group.within(begin, end) for group in groups]
+        yield begin, part, [group for group in inside if len(group.rows)], unread
         unread = {}

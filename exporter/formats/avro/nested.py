@@ -19,6 +19,7 @@ from offsets import Invariant
 
 FEW = 48
 """If no more rows than these have more items, these are located one by one, and then read at once."""
+UNSEEN = 100
 _NOBODY = np.zeros(0, np.int64)
 
 
@@ -233,7 +234,9 @@ class Entry(Node):
 
 
 class Items(Node):
-    """Arrays and maps: blocks of items, the last one of none. item: takes at least one byte. inside: the item's place.
+    """Arrays and maps: blocks of items, the last one of none. inside: the item's place.
+
+    Items that take no bytes are as many as a few bytes say: each counts for UNSEEN times as much as another.
 
     Step k reads item k of all rows that still have one, until only a few rows have: all others of these are read at
     once (walk.py). So are items that take as many bytes as any other, a block of each row at a time.
@@ -245,7 +248,7 @@ class Items(Node):
         super().__init__(place)
         self.kind = kind
         self._inside, self._item = inside, item
-        self._unit = max(ITEM_BYTES_MIN, item.width)
+        self._unit = max(ITEM_BYTES_MIN if item.least else ITEM_BYTES_MIN * UNSEEN, item.width)
 
     def read(self, cursor: Cursor) -> Lists:
         count = len(cursor)
@@ -284,8 +287,9 @@ class Items(Node):
                 part.fail(odd, self.place, Kind.BAD_LENGTH)
         if (part.bad != 0).any():
             counts = np.where(part.bad == 0, counts, 0)
+        room = (part.end - part.pos) // self._item.least if self._item.least else counts
         for odd, why in (
-            (counts > (part.end - part.pos) // self._item.least, Kind.TRUNCATED),
+            (counts > room, Kind.TRUNCATED),
             (counts > part.left // self._unit, Kind.TOO_BIG),
         ):
             if odd.any():

@@ -121,7 +121,7 @@ class Whole(Node):
         if self._stored.kind == "f":
             below = values < 2.0**63  # what is not, is no int64
             if (odd := ~below | (np.where(below, values, 0).astype(np.int64) != found)).any():
-                cursor.fail(odd, self.place, Kind.OUT_OF_RANGE)
+                cursor.fail(odd, self.place, Kind.INEXACT)
         return values
 
     def skip(self, walk: Walk) -> None:

@@ -28,20 +28,25 @@ class Rows:
 
 
 class Plan:
-    """kind: the struct that the records are, of the reader's fields and then those that only the writer has."""
+    """kind: the struct that the records are, of the reader's fields and then those that only the writer has. refused:
+    path -> why no column holds what stands there.
+    """
 
     def __init__(self, writer: Schema, reader: Schema | None = None, *, connect: bool = False) -> None:
         """reader: None: the values are read as they were written. connect: see resolve.py. Raises Unresolvable."""
         self._places = Places()
-        self._root = Resolver(self._places, connect).node(writer, reader or writer, "$")
+        resolver = Resolver(self._places, connect)
+        self._root = resolver.node(writer, reader or writer, "$")
+        self.refused = resolver.refused
         self.kind: pa.StructType = self._root.kind if self._root.kind is not None else pa.struct([])
 
     def batch(self, values: pa.BinaryArray) -> Batch:
         """Values that rows() reads some of; other plans may read others."""
         return Batch(values, self._places.copy())
 
-    def rows(self, batch: Batch, rows: np.ndarray, skipped: int = 0) -> Rows:
-        """Read some of a batch's values, ascending and not null. skipped: bytes in front of each, which are there."""
+    def rows(self, batch: Batch, rows: np.ndarray, skipped: int | np.ndarray = 0) -> Rows:
+        """Read some of a batch's values, ascending and not null. skipped: bytes in front, of all or of each, which are
+        there."""
         batch.places = self._places.copy()
         cursor = batch.cursor(rows, skipped)
         column = self._root.read(cursor)
@@ -54,7 +59,9 @@ class Plan:
         truncated = sum(count for row, count in out.truncated.items() if not cursor.bad[row])
         return Rows(good, record, _reasons(cursor), truncated)
 
-    def peek(self, batch: Batch, rows: np.ndarray, path: Sequence[str], skipped: int = 0) -> Rows | None:
+    def peek(
+        self, batch: Batch, rows: np.ndarray, path: Sequence[str], skipped: int | np.ndarray = 0
+    ) -> Rows | None:
         """One field of some of a batch's values, alone in its record, and nothing behind it; None: there is none."""
         batch.places = self._places.copy()
         cursor = batch.cursor(rows, skipped)

@@ -7,8 +7,9 @@
     fields       only the reader's: its default. Only the writer's: read and kept, behind the reader's
     unions       each branch of the writer's as the first of the reader's that is the same, or else that takes it
 
-What can never be read is found here, before any value: the path and why. A null alone and a record without fields have
-no column.
+What can never be read is found here, before any value: the path and why. What can be read, but held by no column, is
+kept as JSON (kept.py): a record inside of itself, a branch without fields or whose name another has, what is nested too
+deep. A null alone and a record without fields say nothing, and are not even that.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ import pyarrow as pa
 
 from exporter.arrow.kafka_time import US
 from exporter.formats.avro.defaults import BadDefault, default_of
+from exporter.formats.avro.kept import Inside, Kept, Recursive
+from exporter.formats.avro.matching import LADDER, chosen, least_of, matched, takes
 from exporter.formats.avro.nested import Branch, Entry, Items, Out, Placed, Promoted, Record, Union
 from exporter.formats.avro.nodes import (
     Boolean,
@@ -38,10 +41,12 @@ from exporter.formats.avro.semantic import CONNECT_DECIMAL, ZONED, connect_scale
 from exporter.formats.binary.decimals import DIGITS_MAX
 from exporter.formats.binary.reasons import Places
 from exporter.formats.schema import SCHEMA_DEPTH_MAX
+from exporter.formats.typed.typed import KEPT
 
 PARTS_MAX = 20_000
 """Records, fields, branches and items of one schema: far more than a table can have columns."""
-_LADDER = ("int", "long", "float", "double")
+LEVELS_MAX = 2 * SCHEMA_DEPTH_MAX
+"""Levels that are read at all."""
 _NTZ = pa.timestamp("us")
 _TIMES = {
     "date": (pa.date32(), 1, False),
@@ -91,52 +96,79 @@ def meant(schema: Schema, connect: bool) -> Meant:
 
 
 class Resolver:
-    """Makes nodes. places: of the plan that they are for."""
+    """Makes nodes. places: of the plan that they are for. refused: path -> why no column holds what is there; grows."""
 
     def __init__(self, places: Places, connect: bool) -> None:
+        self.refused: dict[str, str] = {}
         self._places = places
         self._connect = connect
         self._open: list[tuple[Schema, Schema]] = []
+        self._again: dict[tuple[Schema, Schema], list[Recursive]] = {}
+        self._inside_of = Inside()
         self._left = [PARTS_MAX]
 
     def node(self, writer: Schema, reader: Schema, path: str) -> Node:
         """What reads values of the writer's. Raises Unresolvable."""
-        if len(self._open) > SCHEMA_DEPTH_MAX:
-            raise Unresolvable(path, f"it is nested deeper than {SCHEMA_DEPTH_MAX} levels")
-        if (writer, reader) in self._open:
-            raise Unresolvable(path, f"{writer.name} is recursive: no table has such a column")
+        if len(self._open) > LEVELS_MAX:
+            raise Unresolvable(path, f"it is nested deeper than {LEVELS_MAX} levels")
+        pair = writer, reader
+        if pair in self._open:
+            self.refused[path] = f"{writer.name or writer.kind} is recursive"
+            again = Recursive(self._places.add(path), least_of(writer, frozenset()), self._inside_of)
+            self._again.setdefault(pair, []).append(again)
+            return again
         self._left[0] -= 1
         if self._left[0] < 0:  # a few records that have each other several times are any number of columns
             raise Unresolvable(path, f"with names replaced by what they are it has more than {PARTS_MAX} parts")
-        self._open.append((writer, reader))
+        self._open.append(pair)
         try:
-            if writer.kind == "union":
-                return self._union(writer, reader, path)
-            if reader.kind == "union":
-                return self._branch(writer, reader, path)
-            if not takes(writer, reader):
-                raise Unresolvable(path, f"{_shown(writer)} cannot be read as {_shown(reader)}")
-            if writer.kind == "record":
-                return self._record(writer, reader, path)
-            if writer.kind in ("array", "map"):
-                return self._items(writer, reader, path)
-            return self._scalar(writer, reader, path)
+            node = self._node(writer, reader, path)
         finally:
             self._open.pop()
+        for again in self._again.pop(pair, ()):
+            again.record = node
+        if len(self._open) == SCHEMA_DEPTH_MAX and node.kind is not None:
+            self.refused[path] = f"it is nested deeper than {SCHEMA_DEPTH_MAX} levels"
+            return Kept(node)
+        return node
+
+    def _node(self, writer: Schema, reader: Schema, path: str) -> Node:
+        if writer.kind == "union":
+            return self._union(writer, reader, path)
+        if reader.kind == "union":
+            return self._branch(writer, reader, path)
+        if not takes(writer, reader):
+            raise Unresolvable(path, f"{_shown(writer)} cannot be read as {_shown(reader)}")
+        if writer.kind == "record":
+            return self._record(writer, reader, path)
+        if writer.kind in ("array", "map"):
+            return self._items(writer, reader, path)
+        return self._scalar(writer, reader, path)
 
     def kind(self, schema: Schema, path: str) -> pa.DataType | None:
         """The type of a column that holds values of a schema; None: there is none to hold."""
-        return self._inside(Places()).node(schema, schema, path).kind
+        made = self._inside(Places())
+        made._open = [(reader, reader) for _, reader in self._open[:-1]]
+        return made.node(schema, schema, path).kind
 
     def _inside(self, places: Places) -> Resolver:
         """For the reader's own values inside of what is being made."""
         made = Resolver(places, self._connect)
-        made._open, made._left = [(reader, reader) for _, reader in self._open[:-1]], self._left
+        made._left = self._left
         return made
+
+    def _stands(self, node: Node, schema: Schema, path: str) -> Node:
+        """A node of which something is left, also where there is nothing to read."""
+        if node.kind is not None:
+            return node
+        self.refused[path] = _nothing(schema)
+        return Kept(node, "{}" if schema.kind == "record" else "null")
 
     def _scalar(self, writer: Schema, reader: Schema, path: str) -> Node:
         place = self._places.add(path)
         sent, wanted = meant(writer, self._connect), meant(reader, self._connect)
+        if reader.logical == "decimal" and not wanted.logical:
+            self.refused[path] = f"a decimal of {reader.precision} digits: a column has {DIGITS_MAX} at most"
         if writer.kind == "null":
             return Null(place)
         if writer.kind == "boolean":
@@ -146,7 +178,7 @@ class Resolver:
             return Enum(place, [one if one in known else reader.default for one in writer.symbols])
         if "decimal" in (sent.logical, wanted.logical):
             return self._decimal(writer, sent, wanted, path, place)
-        if writer.kind in _LADDER:
+        if writer.kind in LADDER:
             return self._number(writer, reader, sent, wanted, path, place)
         kind = pa.string() if reader.kind == "string" or wanted.logical == "uuid" else pa.binary()
         form = "uuid" if wanted.logical == "uuid" else "plain"
@@ -166,7 +198,7 @@ class Resolver:
     def _number(self, writer: Schema, reader: Schema, sent: Meant, wanted: Meant, path: str, place: int) -> Node:
         if sent != wanted:
             raise Unresolvable(path, f"{_said(sent, writer)} cannot be read as {_said(wanted, reader)}")
-        plain = (dict(zip(_LADDER, (pa.int32(), pa.int64(), pa.float32(), pa.float64()), strict=True))[reader.kind], 1)
+        plain = (dict(zip(LADDER, (pa.int32(), pa.int64(), pa.float32(), pa.float64()), strict=True))[reader.kind], 1)
         kind, factor, nanos = _TIMES.get(wanted.logical, (*plain, False))
         if writer.kind in ("float", "double"):
             return Real(place, kind, 4 if writer.kind == "float" else 8)
@@ -176,25 +208,24 @@ class Resolver:
         is_map = writer.kind == "map"
         place, inside = self._places.add(path), path + ("{}" if is_map else "[]")
         below = self._places.add(inside)
-        item = self.node(_items_of(writer), _items_of(reader), inside)
-        if item.kind is None:
-            raise Unresolvable(inside, "there is nothing in it that a column could hold")
+        item = self._stands(self.node(_items_of(writer), _items_of(reader), inside), _items_of(reader), inside)
         if is_map:
             kind = pa.map_(pa.string(), pa.field("value", item.kind))
             return Items(place, below, Entry(below, item), kind)
-        if item.least == 0:
-            raise Unresolvable(inside, "it takes no bytes, so that a few bytes could be any number of them")
         return Items(place, below, item, pa.list_(pa.field("element", item.kind)))
 
     def _record(self, writer: Schema, reader: Schema, path: str) -> Record:
         place = self._places.add(path)
-        matched = _matched(writer.fields, reader.fields)
+        of_writer = matched(writer.fields, reader.fields)
         nodes, of_reader, others = [], dict[str, int](), []
         for at, field in enumerate(writer.fields):
-            wanted = matched.get(field.name)
+            wanted = of_writer.get(field.name)
             name = field.name if wanted is None else wanted.name
-            node = self.node(field.schema, field.schema if wanted is None else wanted.schema, f"{path}.{name}")
+            at_path = f"{path}.{name}"
+            node = self.node(field.schema, field.schema if wanted is None else wanted.schema, at_path)
             nodes.append(node)
+            if node.kind is None and not field.schema.fields:
+                self.refused[at_path] = _nothing(field.schema)
             if wanted is not None:
                 of_reader[name] = at
             elif node.kind is not None:
@@ -221,8 +252,9 @@ class Resolver:
 
     def _union(self, writer: Schema, reader: Schema, path: str) -> Node:
         place = self._places.add(path)
-        names = self._names(reader, path)
+        names = self._names(reader)
         taken: dict[int, Node] = {}
+        first: dict[int, pa.DataType | None] = {}
         readers = reader.branches or (reader,)
         made: list[tuple[Node, int | None]] = []
         for branch in writer.branches:
@@ -231,8 +263,11 @@ class Resolver:
                 made.append((self.node(branch, branch, path), None))
                 continue
             node = self.node(branch, readers[to], f"{path}.{names[to]}" if names else path)
-            if taken.setdefault(to, node).kind != node.kind:
-                raise Unresolvable(path, "two branches with different fields are one and the same of the reader's")
+            if first.setdefault(to, node.kind) != node.kind:  # of two that are one to the reader one has other fields
+                made.append((node, None))
+                continue
+            node = self._member(node, reader, to, names, path)
+            taken.setdefault(to, node)
             made.append((node, to))
         if not taken:
             raise Unresolvable(path, f"no branch of {_shown(writer)} can be read as {_shown(reader)}")
@@ -242,11 +277,12 @@ class Resolver:
 
     def _branch(self, writer: Schema, reader: Schema, path: str) -> Node:
         """A writer's value that is no union, as one of the reader's branches."""
-        names = self._names(reader, path)
+        names = self._names(reader)
         to = chosen(writer, reader.branches)
         if to is None:
             raise Unresolvable(path, f"{_shown(writer)} cannot be read as {_shown(reader)}")
         node = self.node(writer, reader.branches[to], f"{path}.{names[to]}" if names else path)
+        node = self._member(node, reader, to, names, path)
         kinds, kind = self._kinds(reader, {to: node}, names, path)
         if kind is None:
             return node
@@ -254,15 +290,28 @@ class Resolver:
             return Nothing(node, kind)
         return Placed(node, to, kinds, kind) if names else _promoted(node, names, kind)
 
-    def _names(self, reader: Schema, path: str) -> tuple[str, ...]:
-        """Of the fields of the struct that holds the branches; none if they are one column of one type."""
+    def _member(self, node: Node, reader: Schema, to: int, names: Sequence[str], path: str) -> Node:
+        """A node as one of the reader's branches: what has no column, or the name of another's, is kept."""
+        branch = (reader.branches or (reader,))[to]
+        if not reader.branches or branch.kind == "null":
+            return node
+        path = f"{path}.{names[to]}" if names else path
+        if names and names[to] != _column_of(branch):
+            self.refused[path] = f"another branch is called {_column_of(branch)} as well"
+            return Kept(node, "{}") if node.kind != KEPT else node
+        return self._stands(node, branch, path)
+
+    def _names(self, reader: Schema) -> tuple[str, ...]:
+        """Of the fields of the struct that holds the branches; none if they are one column of one type. Of several with
+        one name the first has it, and the others their full names, which no column has."""
         real = [one for one in reader.branches if one.kind != "null"]
         if len(real) <= 1 or self._promotes(real):
             return ()
-        names = tuple(f"member_{one.short_name.lower()}" for one in reader.branches)
-        if len(set(names)) < len(names):
-            raise Unresolvable(path, "two branches of the union have the same name but for namespace and case")
-        return names
+        names: list[str] = []
+        for one in reader.branches:
+            name = _column_of(one)
+            names.append(name if name not in names else f"member_{one.name or one.kind}")
+        return tuple(names)
 
     def _promotes(self, real: Sequence[Schema]) -> bool:
         plain = {one.kind for one in real if not meant(one, self._connect).logical}
@@ -273,10 +322,12 @@ class Resolver:
     ) -> tuple[list[pa.DataType | None], pa.DataType | None]:
         """The type of each of the reader's branches, None for null, and of all. taken: what becomes of some."""
         branches = reader.branches or (reader,)
-        kinds = [taken[at].kind if at in taken else self.kind(one, path) for at, one in enumerate(branches)]
+        kinds: list[pa.DataType | None] = []
+        for at, one in enumerate(branches):
+            kind = taken[at].kind if at in taken else self.kind(one, path)
+            odd = bool(names) and names[at] != _column_of(one)
+            kinds.append(KEPT if reader.branches and one.kind != "null" and (kind is None or odd) else kind)
         real = [(one, kind) for one, kind in zip(branches, kinds, strict=True) if one.kind != "null"]
-        if reader.branches and any(kind is None for _, kind in real):
-            raise Unresolvable(path, "it has a branch without anything that a column could hold")
         if names:
             return kinds, pa.struct([pair for pair in zip(names, kinds, strict=True) if pair[1] is not None])
         if len(real) > 1:
@@ -284,48 +335,13 @@ class Resolver:
         return kinds, real[0][1] if real else None
 
 
-def takes(writer: Schema, reader: Schema) -> bool:
-    """Whether a value of the writer's may be one of the reader's, as far as can be told without what is inside."""
-    if writer.kind in _LADDER and reader.kind in _LADDER:
-        return _LADDER.index(writer.kind) <= _LADDER.index(reader.kind)
-    if {writer.kind, reader.kind} <= {"string", "bytes"}:
-        return True
-    if writer.kind != reader.kind:
-        # decimals of bytes and of a fixed are the same numbers
-        return {writer.kind, reader.kind} == {"bytes", "fixed"} and writer.logical == reader.logical == "decimal"
-    if writer.kind == "fixed" and writer.size != reader.size:
-        return writer.logical == reader.logical == "decimal"
-    return not writer.name or _same_name(writer, reader)
+def _column_of(branch: Schema) -> str:
+    return f"member_{branch.short_name.lower()}"
 
 
-def _same_name(writer: Schema, reader: Schema) -> bool:
-    if writer.short_name == reader.short_name:
-        return True
-    return writer.name in reader.aliases or writer.short_name in (one.rpartition(".")[2] for one in reader.aliases)
-
-
-def chosen(writer: Schema, branches: Sequence[Schema]) -> int | None:
-    """The branch of the reader's that takes a value of the writer's; None if none does."""
-
-    def same(one: Schema) -> bool:
-        return one is writer or (one.kind == writer.kind and one.name == writer.name and takes(writer, one))
-
-    for fits in (same, lambda one: takes(writer, one) and one.kind == writer.kind, lambda one: takes(writer, one)):
-        for at, one in enumerate(branches):
-            if fits(one):
-                return at
-    return None
-
-
-def _matched(writer: Sequence[Field], reader: Sequence[Field]) -> dict[str, Field]:
-    """Name of a field of the writer's -> the reader's field that it is: of the same name, or with it as an alias."""
-    names = {one.name for one in writer}
-    matched = {one.name: one for one in reader if one.name in names}
-    for field in reader:
-        alias = next((one for one in field.aliases if one in names and one not in matched), None)
-        if field.name not in matched and alias is not None:
-            matched[alias] = field
-    return matched
+def _nothing(schema: Schema) -> str:
+    """Why values of a schema say nothing."""
+    return "a record without fields" if schema.kind == "record" and not schema.fields else "always null"
 
 
 def _promoted(node: Node, names: Sequence[str], kind: pa.DataType | None) -> Node:

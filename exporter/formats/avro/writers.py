@@ -4,6 +4,9 @@
     confluent       00, id (4 bytes, big-endian), body
     single object   C3 01, fingerprint of one of the schema files (8 bytes, little-endian), body
 
+A schema that is a union at its root is as many writers as it has branches: the number in front of a body says which
+one. A branch that is null says that there is no value.
+
 The reader's schema is that of the schema files which has the name of the writer's record, or an alias of that name; if
 there is none, or several, values are read as they were written, and the columns take what they know of.
 """
@@ -13,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +26,7 @@ from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
 from exporter.formats.avro.plan import Plan
 from exporter.formats.avro.resolve import Unresolvable
+from exporter.formats.avro.roots import Tags, tags_of
 from exporter.formats.avro.schema import BadSchema, Schema, fingerprint, named_in, parsed, parsed_files, records_of
 from exporter.formats.frames import HEAD, NO_ID, confluent_ids
 
@@ -33,6 +38,9 @@ WRITERS_AT_ONCE = 4
 """So many times as many if they are of several writers: each is read for itself."""
 BLOCK_BYTES = 4 << 20
 TOMBSTONE = "tombstone: the value is null"
+_BAD_BRANCH = "bad_branch: $ is of a branch that the union does not have"
+_TRUNCATED = "truncated: $ ends before its value does"
+_TRAILING = "trailing_bytes: $ is followed by bytes that belong to no field"
 
 
 @dataclass(frozen=True)
@@ -45,6 +53,33 @@ class Writer:
     plan: Plan | None = None
     refusal: str = ""
 
+    @property
+    def is_null(self) -> bool:
+        """Whether its values say that there is none."""
+        return self.schema is not None and self.schema.kind == "null"
+
+
+@dataclass(frozen=True)
+class Root:
+    """What is written behind one id. writers: of the branches of a union, or one. is_union: a number says which."""
+
+    writers: tuple[Writer, ...]
+    is_union: bool = False
+
+
+class Group(NamedTuple):
+    """Rows of one writer, ascending. skipped: bytes in front of the body: of all, or of each."""
+
+    writer: Writer
+    rows: np.ndarray
+    skipped: int | np.ndarray
+
+    def within(self, begin: int, end: int) -> Group:
+        """Those from a row on, to another one, numbered from the first."""
+        inside = slice(*np.searchsorted(self.rows, (begin, end)))
+        skipped = self.skipped if isinstance(self.skipped, int) else self.skipped[inside]
+        return Group(self.writer, self.rows[inside] - begin, skipped)
+
 
 class Writers:
     """The writers of one format of values."""
@@ -53,21 +88,59 @@ class Writers:
         """Raises ConfigError for schema files that cannot be used."""
         self._form, self._schemas = form, schemas
         self._files = _Files.of(form)
-        self._known: dict[int, Writer] = {}
+        self._known: dict[int, Root] = {}
 
     def check(self) -> None:
         """Raises ConfigError if values without a frame cannot be read, whatever is in them."""
-        if self._form.frame == "none" and self._only().plan is None:
-            raise ConfigError(self._only().refusal, "give other `schema_files`")
+        if self._form.frame != "none":
+            return
+        writers = [one for one in self._only().writers if not one.is_null]
+        if all(one.plan is None for one in writers):
+            raise ConfigError(writers[0].refusal, "give other `schema_files`")
 
     @property
     def skipped(self) -> int:
-        """Bytes in front of each body."""
+        """Bytes in front of what a schema describes."""
         return {"confluent": HEAD, "single_object": SINGLE_HEAD}.get(self._form.frame, 0)
 
-    def split(self, values: pa.BinaryArray, rows: np.ndarray) -> tuple[list[tuple[Writer, np.ndarray]], dict[int, str]]:
-        """The rows of each writer, ascending; and the others, with the reason. rows: those that are asked for, which
+    def split(self, values: pa.BinaryArray, rows: np.ndarray) -> tuple[list[Group], dict[int, str]]:
+        """The rows of each writer; and the others, with the reason. rows: those that are asked for, ascending, which
         are not null."""
+        roots, refused = self._roots(values, rows)
+        groups: list[Group] = []
+        for root, of_root in roots:
+            if root.is_union:
+                groups += _of_branches(root, tags_of(values, of_root, self.skipped), of_root, self.skipped, refused)
+            elif len(of_root):
+                groups.append(Group(root.writers[0], of_root, self.skipped))
+        return groups, refused
+
+    def nulls(self, values: pa.BinaryArray) -> np.ndarray:
+        """The rows whose values say that there is none, ascending: they are of a union's null, and nothing else."""
+        roots, _ = self._roots(values, np.flatnonzero(valid_of(values)))
+        found = [np.zeros(0, np.int64)]
+        for root, rows in roots:
+            at = next((at for at, one in enumerate(root.writers) if one.is_null), None)
+            if root.is_union and at is not None:
+                tags = tags_of(values, rows, self.skipped)
+                found.append(rows[(tags.numbers == at) & (tags.left == 0)])
+        return np.sort(np.concatenate(found))
+
+    def branches(self, values: pa.BinaryArray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Rows whose schema is a union, and which branch each is of; -1 for one that there is not."""
+        roots, _ = self._roots(values, rows)
+        unions = [(root, of_root) for root, of_root in roots if root.is_union]
+        if not unions:
+            return rows[:0], rows[:0]
+        found = [
+            np.where(tags.numbers < len(root.writers), tags.numbers, -1)
+            for root, of_root in unions
+            for tags in [tags_of(values, of_root, self.skipped)]
+        ]
+        return np.concatenate([of_root for _, of_root in unions]), np.concatenate(found)
+
+    def _roots(self, values: pa.BinaryArray, rows: np.ndarray) -> tuple[list[tuple[Root, np.ndarray]], dict[int, str]]:
+        """The rows of each schema, and why others have none."""
         if self._form.frame == "none":
             return [(self._only(), rows)], {}
         if self._form.frame == "single_object":
@@ -76,32 +149,32 @@ class Writers:
             ids = confluent_ids(values)[rows]
             has = ids != NO_ID
         refused = dict.fromkeys(rows[~has].tolist(), self._unframed())
-        groups = []
+        found = []
         for one in np.unique(ids[has]).tolist():
-            of_one = rows[has & (ids == one)]
-            writer = self._known.get(one) or self._known.setdefault(one, self._writer(one))
-            groups.append((writer, of_one))
-        return groups, refused
+            root = self._known.get(one) or self._known.setdefault(one, self._root(one))
+            found.append((root, rows[has & (ids == one)]))
+        return found, refused
 
     def _unframed(self) -> str:
         if self._form.frame == "confluent":
             return "not_framed: the value does not begin with 00 and the id of a schema"
         return "not_framed: the value does not begin with C3 01 and the fingerprint of a schema"
 
-    def _only(self) -> Writer:
+    def _only(self) -> Root:
         if 0 not in self._known:
-            self._known[0] = _writer(self._files.only(self._form.message), "", self._files, self._connect)
+            self._known[0] = _root(self._files.only(self._form.message), "", self._files, self._connect)
         return self._known[0]
 
-    def _writer(self, number: int) -> Writer:
+    def _root(self, number: int) -> Root:
         if self._form.frame == "single_object":
             schema = self._files.by_fingerprint.get(number)
             if schema is None:
-                return Writer("", refusal=f"unknown_schema_id: {number:016x} is the fingerprint of no schema file")
-            return _writer(schema, f"fingerprint {number:016x}", self._files, self._connect)
+                why = f"unknown_schema_id: {number:016x} is the fingerprint of no schema file"
+                return Root((Writer("", refusal=why),))
+            return _root(schema, f"fingerprint {number:016x}", self._files, self._connect)
         text = self._schemas.text(number)
         if text is None:
-            return Writer("", refusal=f"unknown_schema_id: {number}")
+            return Root((Writer("", refusal=f"unknown_schema_id: {number}"),))
         return _registered(text, f"id {number}", self._files, self._connect)
 
     @property
@@ -113,7 +186,7 @@ class Writers:
 class _Files:
     """The records of the schema files."""
 
-    records: tuple[Schema, ...]
+    schemas: tuple[Schema, ...]
     by_name: dict[str, list[Schema]]
     by_fingerprint: dict[int, Schema]
 
@@ -125,17 +198,17 @@ class _Files:
             schemas = parsed_files(form.schemas)
         except BadSchema as error:
             raise ConfigError(f"schema file {error}", "see `schema_files`") from None
-        records = tuple(records_of(schemas))
         by_name: dict[str, list[Schema]] = {}
         for schema in schemas:
             for name, one in named_in(schema).items():
                 if one.kind == "record" and one not in by_name.setdefault(name, []):
                     by_name[name].append(one)
-        return _Files(records, by_name, {fingerprint(one): one for one in schemas})
+        return _Files(tuple(schemas), by_name, {fingerprint(one): one for one in schemas})
 
     def only(self, message: str) -> Schema:
-        """The record that values without a frame are. Raises ConfigError."""
-        found = self.by_name.get(message, []) if message else list(self.records)
+        """What values without a frame are: a record, or the one union of records. Raises ConfigError."""
+        unions = [one for one in self.schemas if one.branches and records_of([one])]
+        found = self.by_name.get(message, []) if message else unions or records_of(self.schemas)
         if len(found) == 1:
             return found[0]
         what = f"the record {message!r}" if message else "one record"
@@ -155,15 +228,36 @@ class _Files:
 
 
 @lru_cache(256)
-def _registered(text: SchemaText, name: str, files: _Files, connect: bool) -> Writer:
-    """The writer of a registered schema."""
+def _registered(text: SchemaText, name: str, files: _Files, connect: bool) -> Root:
+    """What a registered schema describes."""
     if text.kind != "AVRO":
-        return Writer(name, refusal=f"unresolvable_schema: {name}: it is no Avro schema, but {text.kind}")
+        return Root((Writer(name, refusal=f"unresolvable_schema: {name}: it is no Avro schema, but {text.kind}"),))
     try:
         schema = parsed(text)
     except BadSchema as error:
-        return Writer(name, refusal=f"unresolvable_schema: {name}: {error}")
-    return _writer(schema, name, files, connect)
+        return Root((Writer(name, refusal=f"unresolvable_schema: {name}: {error}"),))
+    return _root(schema, name, files, connect)
+
+
+def _root(schema: Schema, name: str, files: _Files, connect: bool) -> Root:
+    is_union = schema.kind == "union"
+    return Root(tuple(_writer(one, name, files, connect) for one in schema.branches or (schema,)), is_union)
+
+
+def _of_branches(
+    root: Root, tags: Tags, rows: np.ndarray, skipped: int, refused: dict[int, str]
+) -> Iterator[Group]:
+    """The rows of each branch of a union; others are put among the refused."""
+    ended, odd = tags.numbers < 0, tags.numbers >= len(root.writers)
+    refused |= dict.fromkeys(rows[ended].tolist(), _TRUNCATED) | dict.fromkeys(rows[odd].tolist(), _BAD_BRANCH)
+    for number, writer in enumerate(root.writers):
+        at = np.flatnonzero(tags.numbers == number)
+        if writer.is_null:
+            more = tags.left[at] > 0
+            refused |= dict.fromkeys(rows[at[~more]].tolist(), TOMBSTONE)
+            refused |= dict.fromkeys(rows[at[more]].tolist(), _TRAILING)
+        elif len(at):
+            yield Group(writer, rows[at], skipped + tags.sizes[at])
 
 
 def _writer(schema: Schema, name: str, files: _Files, connect: bool) -> Writer:
@@ -176,6 +270,13 @@ def _writer(schema: Schema, name: str, files: _Files, connect: bool) -> Writer:
         return Writer(name, schema, refusal=f"{head}{error}")
     except RecursionError:
         return Writer(name, schema, refusal=f"{head}$: it is nested too deep")
+
+
+def valid_of(values: pa.BinaryArray) -> np.ndarray:
+    """bool per value: False for null."""
+    if not values.null_count:
+        return np.ones(len(values), bool)
+    return np.asarray(values.is_valid().to_numpy(zero_copy_only=False))
 
 
 def blocks(values: pa.BinaryArray, writers: int) -> Iterator[tuple[int, int]]:

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from exporter.formats.binary.cursor import Batch, Ints
 from exporter.formats.binary.reasons import Kind, number_of
-from exporter.formats.binary.texts import told, untold
+from exporter.formats.binary.texts import infinite, told, untold
 
 Valid = np.ndarray | None
 """bool per entry: False for null; None: there is none."""
@@ -224,7 +224,12 @@ class Spans:
             found, cut = told(raw, self.form)
         except pa.ArrowInvalid:
             odd = untold(raw, self.form)
-            out.refuse(rows[odd], self.place, Kind.BAD_TIME if self.form == "time" else Kind.NOT_UTF8)
+            if self.form == "time":
+                beyond = infinite(raw)
+                out.refuse(rows[odd & beyond], self.place, Kind.OUT_OF_RANGE)
+                out.refuse(rows[odd & ~beyond], self.place, Kind.BAD_TIME)
+            else:
+                out.refuse(rows[odd], self.place, Kind.NOT_UTF8)
             other = pa.scalar(b"" if self.form == "plain" else None, pa.binary())  # a map has no null keys
             found, cut = told(pc.if_else(pa.array(odd), other, raw), self.form)
         if cut is not None:

@@ -43,6 +43,7 @@ class Kind(IntEnum):
     MISSING_FIELD = 19
     BAD_TAG = 20
     TOO_DEEP = 21
+    INEXACT = 22
 
 
 TEXTS = {
@@ -68,6 +69,7 @@ TEXTS = {
     Kind.MISSING_FIELD: "is required, but missing",
     Kind.BAD_TAG: "is not the beginning of a field",
     Kind.TOO_DEEP: "is nested too deep",
+    Kind.INEXACT: "would be rounded",
 }
 
 

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exporter.arrow.kafka_time import US
+from exporter.formats.json.times import INFINITE, plain_time
 
 _LONG_FRACTION = r"([.][0-9]{6})[0-9]{1,3}(Z|[+-][0-9:]+)$"
 
@@ -19,11 +20,29 @@ def told(raw: pa.BinaryArray, form: str) -> tuple[pa.Array, np.ndarray | None]:
     texts = raw.cast(pa.string())
     if form == "plain":
         return texts, None
+    try:
+        return _instants(texts)
+    except pa.ArrowInvalid:
+        plain = pa.array([None if one is None else plain_time(one) for one in texts.to_pylist()], pa.string())
+        if plain.equals(texts):
+            raise
+        return _instants(plain)
+
+
+def _instants(texts: pa.StringArray) -> tuple[pa.Array, np.ndarray | None]:
     long = pc.match_substring_regex(texts, pattern=_LONG_FRACTION).fill_null(False)
     if not long.true_count:
         return texts.cast(US), None
     texts = pc.replace_substring_regex(texts, pattern=_LONG_FRACTION, replacement=r"\1\2")
     return texts.cast(US), long.to_numpy(zero_copy_only=False)
+
+
+def infinite(raw: pa.BinaryArray) -> np.ndarray:
+    """Which values say that a time is infinite."""
+    found: np.ndarray = pc.is_in(raw, pa.array([one.encode() for one in INFINITE], raw.type)).to_numpy(
+        zero_copy_only=False
+    )
+    return found
 
 
 def untold(raw: pa.BinaryArray, form: str) -> np.ndarray:

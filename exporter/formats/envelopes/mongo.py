@@ -3,6 +3,7 @@
     {"$oid": "5f..."}, {"$symbol": "x"}, {"$uuid": "c8..."}      the text
     {"$numberInt": "5"}, {"$numberLong": "5"}                    5
     {"$numberDouble": "1.5"}                                     1.5; the text where it is NaN or infinite
+    NaN, Infinity, -Infinity, as Debezium writes doubles         the text
     {"$numberDecimal": "1.50"}                                   the text: a number would lose its zeros
     {"$date": "2026-01-31T12:00:00Z"}                            the text
     {"$date": 1769860800000}, {"$date": {"$numberLong": "1..."}} "2026-01-31T12:00:00.000Z"
@@ -30,18 +31,30 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _WHOLE = re.compile(r"-?[0-9]{1,19}")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _NOT_FINITE = ("NaN", "Infinity", "-Infinity")
+_BARE = re.compile(
+    r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|(?<![\w.+-])(NaN|-?Infinity)(?![\w.+-]|[ \t\r\n]*:)', re.ASCII | re.DOTALL
+)
+"""A text, which stays as it is, or a number that JSON does not have, and no name of a member."""
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 _UUID_BYTES = 16
 
 
 def plain_document(text: str) -> tuple[Mapping[str, Any], bytes]:
     """A document as plain JSON: its value and its text. Raises Refused for what is no JSON object."""
+    text = _quoted(text)
     raw = text.encode()
     value = parsed(raw)
     if "$" not in text and "\\u" not in text:
         return value, raw
     plain = {name: plain_value(item) for name, item in value.items()}
     return plain, written(plain)
+
+
+def _quoted(text: str) -> str:
+    """A text in which numbers that JSON does not have are texts. It is no JSON if it was none but for them."""
+    if not any(word in text for word in ("NaN", "Infinity")):
+        return text
+    return _BARE.sub(lambda found: f'"{found[1]}"' if found[1] else found[0], text)
 
 
 def plain_value(value: Any) -> Any:

@@ -12,6 +12,7 @@ from exporter.arrow.kafka_time import US
 from exporter.arrow.own_columns import CDC_TYPE
 from exporter.arrow.years import US_FIRST, US_LAST
 from exporter.formats.envelopes.debezium import MONGO_POSITION, OPS, POSITIONS, TIMES
+from exporter.formats.envelopes.unavailable import sends_flags
 
 
 class BadEnvelope(Exception):
@@ -52,6 +53,8 @@ class Source:
         ]
         groups = (MONGO_POSITION,) if mongo else POSITIONS
         self._positions = [[_path(source, name, _in_position) for name in names] for names in groups]
+        texts = {field.name for field in source if pa.types.is_string(field.type)}
+        self._senders = [["source", name] if name in texts else None for name in ("connector", "version")]
         self._gtid = _path(source, "gtid", pa.types.is_string)
 
     def names(self, record: pa.StructArray) -> pa.StringArray:
@@ -60,6 +63,12 @@ class Source:
         parts = [pc.if_else(pc.equal(part, ""), None, part) for part in parts]
         first = parts[0] if self._mongo else pc.coalesce(parts[0], parts[1])
         return pc.binary_join_element_wise(first, parts[-1], ".")
+
+    def flags(self, record: pa.StructArray) -> list[bool]:
+        """Whether 28 times true may stand for an array, in each record."""
+        sides = [[None] * len(record) if path is None else pc.struct_field(record, path).to_pylist()
+                 for path in self._senders]  # fmt: skip
+        return [sends_flags(connector, version) for connector, version in zip(*sides, strict=True)]
 
     def changes(self, record: pa.StructArray, bad: dict[int, str]) -> Changes:
         """bad: gets those whose time no table holds."""

@@ -27,7 +27,7 @@ from exporter.formats.envelopes.connect import Fields, Node, day_of, meant
 from exporter.formats.envelopes.opening import Opening, text_on
 from exporter.formats.envelopes.strict import Refused, members, written
 from exporter.formats.envelopes.times import EnvelopeTime
-from exporter.formats.envelopes.unavailable import unavailable
+from exporter.formats.envelopes.unavailable import sends_flags, unavailable
 from exporter.formats.format import Format, Read
 from exporter.formats.json.text import PARSE_ERRORS
 from exporter.formats.marks import is_evolved
@@ -180,11 +180,16 @@ class EnvelopedReader:
         time, cut = (None, False) if self._time is None else self._time.read(payload.value)
         sent = bytes(members(payload.raw)[change.member]) if change.text is None else change.text
         node = payload.node.nodes.get(change.member) if isinstance(payload.node, Fields) else None
-        text, hidden = self._text(sent, change.image, node)
+        text, hidden = self._text(sent, change.image, node, _sends_flags(payload.value))
         return _Row(text, change.told, time, cut, hidden)
 
-    def _text(self, sent: bytes, image: Mapping[str, Any], node: Node | None) -> tuple[bytes, bytes]:
-        """What is read of a row, and what is not: members of `_rescued`. Raises Refused or Unclear."""
+    def _text(
+        self, sent: bytes, image: Mapping[str, Any], node: Node | None, flags: bool = True
+    ) -> tuple[bytes, bytes]:
+        """What is read of a row, and what is not: members of `_rescued`. Raises Refused or Unclear.
+
+        flags: as is_unavailable has it.
+        """
         changed: dict[str, Any] = {}
         if isinstance(node, Fields):
             changed = {name: meant(inner, image[name]) for name, inner in node.nodes.items() if name in image}
@@ -198,7 +203,7 @@ class EnvelopedReader:
             if type(image.get(name)) is int:
                 what = "is an integer whose unit nothing says: declare BIGINT, or have schemas sent (connect_json)"
                 raise Refused(f"unknown_unit: $.{shorten(name)} {what}")
-        hidden = unavailable(image, self._wanted.read)
+        hidden = unavailable(image, self._wanted.read, flags)
         if not changed and not hidden:
             return sent, b""
         parts: dict[str, Any] = members(sent)
@@ -211,6 +216,12 @@ class EnvelopedReader:
         """What is in `_rescued`, and more. The two have no field in common."""
         inside = text[1:-1] if text else ""
         return "{" + inside + ("," if inside else "") + hidden.decode() + "}"
+
+
+def _sends_flags(doc: Mapping[str, Any]) -> bool:
+    """See unavailable.sends_flags."""
+    source = doc.get("source")
+    return type(source) is not dict or sends_flags(source.get("connector"), source.get("version"))
 
 
 class EnvelopePeek:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from exporter.arrow.kafka_time import US
 from exporter.core.routing import EventTime
 from exporter.formats.envelopes.strict import Refused, kind_of
+from exporter.formats.json.times import INFINITE, plain_time
 from exporter.text import shorten
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -23,7 +24,7 @@ _DIGITS = 6
 
 def micros_of(text: str) -> tuple[int, bool] | None:
     """A moment, in UTC if it names no zone, in microseconds, and whether digits were cut; None if the text is none."""
-    found = _TIME.fullmatch(text)
+    found = _TIME.fullmatch(plain_time(text))
     if found is None:
         return None
     try:
@@ -63,6 +64,8 @@ class EnvelopeTime:
         if type(value) is not str:
             raise Refused(f"type_mismatch: {self._shown} expected a timestamp text, got {kind_of(value)}")
         found = micros_of(value)
+        if value in INFINITE:
+            raise Refused(f"out_of_range: {self._shown} = {value} is infinite (PostgreSQL)")
         if found is None:
             raise Refused(f"type_mismatch: {self._shown} = {shorten(value)!r} is no timestamp")
         return found

@@ -120,7 +120,8 @@ class EnvelopeFit:
         at = pa.array(good)
         rows = Typed(typed.rows[good], images.take(at), {}, typed.truncated)
         deleted = pc.equal(ops, "d").take(at)
-        read = self._outer.mongo.read(rows, deleted) if self._outer.mongo else self._columns(rows)
+        mongo = self._outer.mongo
+        read = mongo.read(rows, deleted) if mongo else self._columns(rows, record, at)
         refused = {**typed.refused, **{int(typed.rows[row]): reason for row, reason in bad.items()}, **read.refused}
         where = at.take(pc.index_in(read.rows, pa.array(rows.rows, pa.int32())))
         found = replace(read, refused=refused, cdc=changes.array(ops).take(where))
@@ -152,12 +153,16 @@ class EnvelopeFit:
                 bad.setdefault(row, f"{code}: $.{'before' if op == 'd' else 'after'} is null or missing")
         return images
 
-    def _columns(self, rows: Typed) -> Read:
-        """What is in the rows, without values that were not sent; these are named in `_rescued`."""
+    def _columns(self, rows: Typed, envelopes: pa.StructArray, at: pa.Array) -> Read:
+        """What is in the rows, without values that were not sent; these are named in `_rescued`.
+
+        envelopes: theirs, and others'. at: which of them are theirs.
+        """
         fit, hidden = self._fit, self._hidden
         if fit is None or hidden is None:
             raise ValueError("rows that are texts have no fields")
-        record, members = hidden.without(rows.record)
+        flags = self._source.flags(envelopes.take(at)) if hidden.asks_flags else None
+        record, members = hidden.without(rows.record, flags)
         read = fit.read(replace(rows, record=record))
         if not members:
             return read

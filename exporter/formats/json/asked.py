@@ -22,7 +22,7 @@ class Asked:
     cutter: of long timestamps.
 
     schema: the columns that are read; those that nobody declared are marked. maps_as_objects: see Tuning. large: see
-    LargeNumbers.
+    LargeNumbers. strict_times: see Routing.
     """
 
     said: Said
@@ -33,6 +33,7 @@ class Asked:
     maps_as_objects: bool
     cutter: LongTimes = field(default_factory=LongTimes)
     large: LargeNumbers = field(default_factory=LargeNumbers)
+    strict_times: bool = False
 
     @classmethod
     def by(cls, event_type: str, schema: pa.Schema, routing: Routing, maps_as_objects: bool) -> Asked:
@@ -48,6 +49,7 @@ class Asked:
             spelling.path(time.path.split(".")) if time.kind == "json" else None,
             time.unit,
             maps_as_objects,
+            strict_times=routing.strict_times,
         )
         for path, needed in ((asked.route, pa.string()), (asked.time, asked.time_type)):
             if path and has_evolved(asked.schema):
@@ -65,7 +67,7 @@ class Asked:
         as_sent: of values whose JSON columns are not lifted. Raises ConfigError if a declared column is in the way of
         the route or event-time field.
         """
-        means = Means(self.cutter if long else None, self.large, as_sent)
+        means = Means(self.cutter if long else None, self.large, as_sent, self.strict_times)
         root = struct_of(self.schema, means)
         if self.route:
             graft(root, self.route, leaf_of(pa.string(), means), pa.types.is_string, "the event type")

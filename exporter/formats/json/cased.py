@@ -33,8 +33,10 @@ _items = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _END = r'"[ \t\r\n]*:'
 _ESCAPED = rf'\\[u/][^"]*{_END}'
 """The end of a key with an escape that may stand for a character of a name."""
-_ALSO = {"i": r"\xc4\xb1", "k": r"\xe2\x84\xaa", "s": r"\xc5\xbf"}
-"""Letter -> the bytes of the one letter beyond ASCII that differs from it by case only."""
+_ALSO = {"i": r"\xc4\xb1|\xc4\xb0", "k": r"\xe2\x84\xaa", "s": r"\xc5\xbf"}
+"""Letter -> the bytes of the letters beyond ASCII that differ from it by case only."""
+_DOTS = r"(?:\xcc\x87)*"
+"""Dots above an `i`, which it has in lower case where it is another letter in upper case."""
 
 
 class CasedReader:
@@ -152,6 +154,7 @@ def _any_case(name: str) -> str:
     for char in name:
         also = f"|{_ALSO[char]}" if char in _ALSO else ""
         parts.append(f"(?:{char}|{char.upper()}{also})" if char.isalpha() else re.escape(char))
+        parts.append(_DOTS if char == "i" else "")
     return "".join(parts)
 
 

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from exporter.arrow.kafka_time import US
 from exporter.arrow.years import DAY_FIRST, DAY_LAST, US_FIRST, US_LAST
 from exporter.errors import ConfigError
+from exporter.formats.json.times import INFINITE, INFINITE_DAYS, plain_time
 from exporter.formats.json.values import BadValue, FloatToken, Found, IntToken, Note, Unproven, mismatch
 from exporter.text import shorten
 
@@ -87,19 +88,21 @@ class LargeNumbers:
 class Means:
     """How leaves are read. cutter: timestamps are read as text, and cut. large: see LargeNumbers.
 
-    as_sent: what holds JSON is read as any value, and not as the text of one.
+    as_sent: what holds JSON is read as any value, and not as the text of one. strict_times: see Routing.
     """
 
     cutter: LongTimes | None = None
     large: LargeNumbers = field(default_factory=LargeNumbers)
     as_sent: bool = False
+    strict_times: bool = False
 
 
 def leaf_of(data_type: pa.DataType, means: Means) -> Leaf:
     """The leaf of a declared scalar type. Raises ConfigError for a type that has no JSON form here."""
     types, cutter = pa.types, means.cutter
+    read_time, read_date = (_read_strictly, _date_of) if means.strict_times else (_read_time, _read_date)
     if types.is_timestamp(data_type) and cutter is not None:
-        return Leaf(data_type, pa.string(), str, _read_time, lambda array: cutter(array).cast(data_type))
+        return Leaf(data_type, pa.string(), str, read_time, lambda array: cutter(array).cast(data_type))
     if types.is_integer(data_type):
         low, high = -(1 << (data_type.bit_width - 1)), (1 << (data_type.bit_width - 1)) - 1
         spec = Annotated[int, msgspec.Meta(ge=low, le=high)]
@@ -114,9 +117,9 @@ def leaf_of(data_type: pa.DataType, means: Means) -> Leaf:
     simple = {
         pa.string(): (data_type, str, _read_string, None),
         pa.binary(): (pa.string(), str, _read_base64, _decode_base64),
-        pa.date32(): (pa.string(), str, _read_date, _cast_date),
-        US: (data_type, str, _read_time, None),
-        pa.timestamp("us"): (data_type, str, _read_time, None),
+        pa.date32(): (pa.string(), str, read_date, _cast_date),
+        US: (data_type, str, read_time, None),
+        pa.timestamp("us"): (data_type, str, read_time, None),
     }
     if data_type not in simple:
         raise ConfigError(f"type {data_type} has no JSON form here", "build the schema with arrow_schema()")
@@ -286,19 +289,43 @@ def _plain_decimal(text: str, whole_max: int, scale: int) -> str | None:
 
 
 def _read_time(value: Any, note: Note) -> Any:
+    if isinstance(value, str) and value in INFINITE:
+        raise _infinite(value)
     if type(value) is not str:
         raise mismatch("a timestamp text", value)
+    if _TIME_SURE.fullmatch(value):
+        return value
+    plain = plain_time(value)
+    note.changed |= plain != value
+    return _read_strictly(plain, note, value)
+
+
+def _read_strictly(value: Any, note: Note, sent: str | None = None) -> Any:
+    """A time as Arrow reads it. sent: as it was, for reasons."""
+    if type(value) is not str:
+        raise mismatch("a timestamp text", value)
+    sent = value if sent is None else sent
     long = _TIME_LONG.fullmatch(value)
     if long:
         value = long[1] + long[2]
         note.cut += 1
         note.changed = True
     if not _TIME_SURE.fullmatch(value) and not _castable(value, US) and not _castable(value, pa.timestamp("us")):
-        raise BadValue("type_mismatch", f"= {shorten(value)!r} is no timestamp")
+        raise BadValue("type_mismatch", f"= {shorten(sent)!r} is no timestamp")
     return value
 
 
-def _read_date(value: Any, _note: Note) -> Any:
+def _infinite(value: str) -> BadValue:
+    return BadValue("out_of_range", f"= {value} is infinite (PostgreSQL), and no column holds that")
+
+
+def _read_date(value: Any, note: Note) -> Any:
+    if isinstance(value, str) and value in INFINITE_DAYS:
+        raise _infinite(value)
+    return _date_of(value, note)
+
+
+def _date_of(value: Any, _note: Note) -> Any:
     if type(value) is not str:
         raise mismatch("a date text", value)
     if not _DATE_SURE.fullmatch(value) and not _castable(value, pa.date32()):

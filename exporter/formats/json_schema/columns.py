@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
-from exporter.core.columns import Names, unfit
+from exporter.core.columns import Names, never_added
 from exporter.core.schemas import SchemaText
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
@@ -45,27 +45,31 @@ def json_file_columns(form: ValueFormat) -> dict[str, Registered]:
 
 def json_columns(schema: SchemaText, place: str = "", connect: bool = False) -> Registered:
     """What a schema says of a table. place, connect: mean nothing here. Raises ConfigError for text that is no JSON."""
-    whole = _parsed(schema)
-    walk = _Walk(schema)
+    return columns_at(schema, parsed_text(schema), title(schema))
+
+
+def columns_at(schema: SchemaText, part: Any, name: str) -> Registered:
+    """The columns of a part of a schema, which is called by a name."""
+    walk = Walk(schema)
     fields: list[dict[str, Any]] = []
     try:
-        found, document, trail = walk.resolved(whole, schema, "$", (_name(schema, ""),))
+        found, document, trail = walk.resolved(part, schema, "$", (_name(schema, ""),))
         if not isinstance(found, dict) or not isinstance(found.get("properties"), dict):
-            raise _NoColumn("$", "its values are no objects with properties")
+            raise NoColumn("$", "its values are no objects with properties")
         fields = walk.fields(found["properties"], document, "$", 1, trail, top=True)
-    except _NoColumn as no:
+    except NoColumn as no:
         walk.refused[no.path] = no.why
-    return Registered(title(schema), fields, walk.refused)
+    return Registered(name, fields, walk.refused)
 
 
 def title(schema: SchemaText) -> str:
     """The name of what a schema describes; empty if it has none. Raises ConfigError for text that is no JSON."""
-    whole = _parsed(schema)
+    whole = parsed_text(schema)
     found = whole.get("title", "") if isinstance(whole, dict) else ""
     return found if isinstance(found, str) else ""
 
 
-class _NoColumn(Exception):
+class NoColumn(Exception):
     """A place of which no column follows."""
 
     def __init__(self, path: str, why: str) -> None:
@@ -75,7 +79,7 @@ class _NoColumn(Exception):
 
 
 @dataclass
-class _Walk:
+class Walk:
     """From a schema to Spark types. refused: path -> why there is no column, grows."""
 
     root: SchemaText
@@ -91,10 +95,10 @@ class _Walk:
         for name, inner in properties.items():
             at = f"{path}.{name}"
             try:
-                if unfit(name, top=top) or names.clash(name):
-                    raise _NoColumn(at, "no column can have this name beside the others")
+                if never_added(name, top=top) or names.clash(name):
+                    raise NoColumn(at, "no column can have this name beside the others")
                 kind = self.kind(inner, document, at, depth + 1, trail)
-            except _NoColumn as no:
+            except NoColumn as no:
                 self.refused[no.path] = no.why
                 continue
             names.add(name)
@@ -102,9 +106,9 @@ class _Walk:
         return made
 
     def kind(self, schema: Any, document: SchemaText, path: str, depth: int, trail: tuple[str, ...]) -> Any:
-        """A Spark type, as parsed JSON. Raises _NoColumn."""
+        """A Spark type, as parsed JSON. Raises NoColumn."""
         if depth > SCHEMA_DEPTH_MAX:
-            raise _NoColumn(path, f"it is nested deeper than {SCHEMA_DEPTH_MAX} levels")
+            raise NoColumn(path, f"it is nested deeper than {SCHEMA_DEPTH_MAX} levels")
         found, document, trail = self.resolved(schema, document, path, trail)
         one = _one_type(found, path)
         if one == "object":
@@ -112,13 +116,13 @@ class _Walk:
         if one == "array":
             items = found.get("items")
             if not isinstance(items, dict) or "prefixItems" in found:
-                raise _NoColumn(path, "its elements are not of one kind that is told")
+                raise NoColumn(path, "its elements are not of one kind that is told")
             inner = self.kind(items, document, f"{path}[]", depth + 1, trail)
             return {"type": "array", "elementType": inner, "containsNull": True}
         if one == "string":
             return _FORMATS.get(str(found.get("format")), "string")
         if one not in _SCALARS:
-            raise _NoColumn(path, f"there is no type {one!r}")
+            raise NoColumn(path, f"there is no type {one!r}")
         return _SCALARS[one]
 
     def _object(
@@ -128,10 +132,10 @@ class _Walk:
         if isinstance(properties, dict) and properties:
             fields = self.fields(properties, document, path, depth, trail)
             if not fields:
-                raise _NoColumn(path, "none of its properties is a column")
+                raise NoColumn(path, "none of its properties is a column")
             return {"type": "struct", "fields": fields}
         if not isinstance(others, dict):
-            raise _NoColumn(path, "it does not tell which fields it has")
+            raise NoColumn(path, "it does not tell which fields it has")
         inner = self.kind(others, document, f"{path}{{}}", depth + 1, trail)
         return {"type": "map", "keyType": "string", "valueType": inner, "valueContainsNull": True}
 
@@ -144,11 +148,11 @@ class _Walk:
         """
         while True:
             if not isinstance(schema, dict):
-                raise _NoColumn(path, "it may be anything" if schema is True else "it is no schema")
+                raise NoColumn(path, "it may be anything" if schema is True else "it is no schema")
             if "$ref" in schema:
                 schema, document, name = _referred(str(schema["$ref"]), document, path)
                 if name in trail:
-                    raise _NoColumn(path, "it is in itself again")
+                    raise NoColumn(path, "it is in itself again")
                 trail = (*trail, name)
                 continue
             choices = next((schema[word] for word in ("oneOf", "anyOf", "allOf") if word in schema), None)
@@ -156,19 +160,19 @@ class _Walk:
                 return schema, document, trail
             rest = [one for one in choices if not (isinstance(one, dict) and one.get("type") == "null")]
             if len(rest) != 1:
-                raise _NoColumn(path, "it may be of several kinds")
+                raise NoColumn(path, "it may be of several kinds")
             schema = rest[0]
 
 
 def _one_type(schema: Mapping[str, Any], path: str) -> str:
-    """The one type beside null. Raises _NoColumn."""
+    """The one type beside null. Raises NoColumn."""
     kinds = schema.get("type")
     named = kinds if isinstance(kinds, list) else [kinds] if kinds is not None else [*_implied(schema)]
     rest = [kind for kind in named if kind != "null"]
     if {*rest} == {"integer", "number"}:
         return "number"
     if len(rest) != 1 or not isinstance(rest[0], str):
-        raise _NoColumn(path, "it may be of several kinds" if len(rest) > 1 else "it tells no type")
+        raise NoColumn(path, "it may be of several kinds" if len(rest) > 1 else "it tells no type")
     return rest[0]
 
 
@@ -182,19 +186,19 @@ def _implied(schema: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _referred(ref: str, document: SchemaText, path: str) -> tuple[Any, SchemaText, str]:
-    """What a reference leads to, the document that it is in, and a name for it. Raises _NoColumn."""
+    """What a reference leads to, the document that it is in, and a name for it. Raises NoColumn."""
     place, _, pointer = ref.partition("#")
-    whole = _parsed(document)
+    whole = parsed_text(document)
     if place and not (isinstance(whole, dict) and place == whole.get("$id")):
         named = dict(document.references)
         if place not in named:
-            raise _NoColumn(path, f"it refers to {place!r}, which is not among the schema's references")
+            raise NoColumn(path, f"it refers to {place!r}, which is not among the schema's references")
         document = named[place]
-        whole = _parsed(document)
+        whole = parsed_text(document)
     for step in filter(None, unquote(pointer).split("/")):
         key = step.replace("~1", "/").replace("~0", "~")
         if not isinstance(whole, dict) or key not in whole:
-            raise _NoColumn(path, f"it refers to {ref!r}, where there is nothing")
+            raise NoColumn(path, f"it refers to {ref!r}, where there is nothing")
         whole = whole[key]
     return whole, document, _name(document, pointer)
 
@@ -204,8 +208,8 @@ def _name(document: SchemaText, pointer: str) -> str:
     return f"{id(document)}#{pointer}"
 
 
-def _parsed(schema: SchemaText) -> Any:
-    """Raises ConfigError."""
+def parsed_text(schema: SchemaText) -> Any:
+    """What a text says. Raises ConfigError."""
     try:
         return json.loads(schema.text)
     except (ValueError, RecursionError) as error:

@@ -15,10 +15,13 @@ from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
 from exporter.formats.envelopes.texts import EnvelopedTexts
 from exporter.formats.format import Format, Peek, Reader
-from exporter.formats.frames import NO_ID, confluent_ids
+from exporter.formats.frames import HEAD, NO_ID, confluent_ids
 from exporter.formats.json.format import Json
 from exporter.formats.json_schema.columns import title
+from exporter.formats.json_schema.roots import Choice, choices, chosen
 from exporter.formats.unframed import Unframed, unframed
+
+NO_CHOICE = "no_type: the value fits none of what its schema may be, or several alike"
 
 
 class JsonSchema:
@@ -40,7 +43,10 @@ class JsonSchema:
             return self._inner.peek(source)
         if self._form.frame == "confluent":
             return _Titles(self._schemas, source)
-        names = [title(SchemaText("JSON", text)) for _, text in self._form.schemas]
+        texts = [SchemaText("JSON", text) for _, text in self._form.schemas]
+        if len(texts) == 1 and choices(texts[0]):
+            return _Chosen(texts[0], source)
+        names = [title(text) for text in texts]
         if len(names) != 1 or not names[0]:
             what = "a value without a frame has the name of its schema if there is one schema, and that has a title"
             raise ConfigError(what, "take the event type from a field, a header, the key or the topic")
@@ -68,8 +74,29 @@ class _One:
         return pc.if_else(pc.or_(skipped, values.is_null()), pa.scalar(None, pa.string()), named), {}
 
 
+class _Chosen:
+    """A Peek of bare values of one schema that is a choice."""
+
+    def __init__(self, schema: SchemaText, source: TypeFrom) -> None:
+        self._choices = choices(schema)
+        self._source = source
+
+    def types(self, values: pa.BinaryArray, skipped: pa.BooleanArray) -> tuple[pa.StringArray, dict[int, str]]:
+        """See Peek."""
+        asked = pc.if_else(skipped, None, values).to_pylist()
+        names = [None if body is None else _name_of(self._choices, body, self._source) for body in asked]
+        reasons = {row: NO_CHOICE for row, name in enumerate(names) if name is None and asked[row] is not None}
+        return pa.array(names, pa.string()), reasons
+
+
+def _name_of(some: tuple[Choice, ...], body: bytes, source: TypeFrom) -> str | None:
+    """The event type of a value whose schema is a choice."""
+    number = chosen(some, body)
+    return None if number is None else _named(some[number].name, source) or None
+
+
 class _Titles:
-    """A Peek that goes by the titles of schemas."""
+    """A Peek that goes by the titles of schemas, or of the choice that a value is of."""
 
     def __init__(self, schemas: KnownSchemas, source: TypeFrom) -> None:
         self._schemas = schemas
@@ -80,13 +107,21 @@ class _Titles:
         """See Peek."""
         _, refused = unframed(values)
         ids = confluent_ids(values).tolist()
-        names = [None if skip else self._title(one) or None for one, skip in zip(ids, skipped.to_pylist(), strict=True)]
-        reasons = {
-            row: refused.get(row) or f"no_type: the schema of id {ids[row]} has no title"
-            for row, (name, skip) in enumerate(zip(names, skipped.to_pylist(), strict=True))
-            if name is None and not skip and values[row].is_valid
-        }
+        asked = [not skip for skip in skipped.to_pylist()]
+        names = [self._title(one) or None if wanted else None for one, wanted in zip(ids, asked, strict=True)]
+        unnamed = [row for row, name in enumerate(names) if name is None and asked[row] and values[row].is_valid]
+        reasons: dict[int, str] = {}
+        for row in unnamed:
+            some = () if row in refused else self._choices(ids[row])
+            names[row] = _name_of(some, values[row].as_py()[HEAD:], self._source) if some else None
+            if names[row] is None:
+                none = NO_CHOICE if some else f"no_type: the schema of id {ids[row]} has no title"
+                reasons[row] = refused.get(row) or none
         return pa.array(names, pa.string()), reasons
+
+    def _choices(self, schema_id: int) -> tuple[Choice, ...]:
+        schema = self._schemas.text(schema_id)
+        return () if schema is None else choices(schema)
 
     def _title(self, schema_id: int) -> str:
         if schema_id not in self._known:

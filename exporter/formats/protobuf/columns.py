@@ -60,4 +60,5 @@ def protobuf_file_columns(form: ValueFormat) -> dict[str, Registered]:
 def _columns(name: str, found: Descriptors) -> Registered:
     """Raises Unusable."""
     refused: dict[str, str] = {}
-    return Registered(name, spark_fields(list(plan_of(found, name).type), refused), refused)
+    kinds = list(plan_of(found, name, refused=refused).type)
+    return Registered(name, spark_fields(kinds, refused), refused)

@@ -6,7 +6,8 @@
     uint64, fixed64            DECIMAL(20,0)            Timestamp      TIMESTAMP
     float, double, bool, string, bytes                  wrappers       their value, null if absent
 
-A field without presence is never null: absent is its default. Whoever reads may call a field of the same number
+A field without presence is never null: absent is its default. A message that can hold itself is bytes there, which no
+column has: they are kept where those of unknown fields are. Whoever reads may call a field of the same number
 otherwise. Pure.
 """
 
@@ -103,32 +104,31 @@ class Plan:
         return 1 + sum(slot.width if slot.shape == "one" else 4 for slot in self.slots)
 
 
-def plan_of(written: Descriptors, name: str, wanted: Descriptors | None = None) -> Plan:
+def plan_of(
+    written: Descriptors, name: str, wanted: Descriptors | None = None, refused: dict[str, str] | None = None
+) -> Plan:
     """The plan of a message by its full name. wanted: descriptors of the reader: if they have a message of that name,
-    its fields are called as there.
+    its fields are called as there. refused: path -> why no column holds what is there, grows: it is read as bytes.
 
     Raises Unusable for a message that is not there, or that no column can hold.
     """
     if name not in written.messages or written.messages[name].entry:
         raise Unusable("$", f"there is no message {name}")
     other = wanted.messages.get(name) if wanted else None
-    return _Planner(written, wanted).plan(written.messages[name], other, "$", ())
+    return _Planner(written, wanted, {} if refused is None else refused).plan(written.messages[name], other, "$", ())
 
 
 class _Planner:
     """Makes one plan. wanted: descriptors that the names are taken from."""
 
-    def __init__(self, written: Descriptors, wanted: Descriptors | None) -> None:
+    def __init__(self, written: Descriptors, wanted: Descriptors | None, refused: dict[str, str]) -> None:
+        self._refused = refused
         self._written = written
         self._wanted = wanted
         self._left = FIELDS_MAX
 
     def plan(self, message: Message, other: Message | None, path: str, above: tuple[str, ...]) -> Plan:
         """above: the messages that this one stands in."""
-        if message.name in above:
-            raise Unusable(path, f"{message.name} can hold itself, which no column can")
-        if len(above) >= SCHEMA_DEPTH_MAX:
-            raise Unusable(path, f"messages are nested deeper than {SCHEMA_DEPTH_MAX} levels")
         self._left -= len(message.fields)
         if self._left < 0:
             raise Unusable(path, f"the message has over {FIELDS_MAX} fields with those of all in it")
@@ -148,7 +148,7 @@ class _Planner:
         self, field: Field, other: Field | None, message: Message, path: str, above: tuple[str, ...]
     ) -> Slot:
         name = other.name if other else field.name
-        path = f"{path}.{name}"
+        path = path if _is_value_of_map(message, field) else f"{path}.{name}"
         if field.kind == "group":
             raise Unusable(path, "it is a group, which is not read")
         made = Slot(
@@ -157,8 +157,11 @@ class _Planner:
             required=field.required and not message.entry,
             oneof=field.oneof,
         )  # fmt: skip
-        if field.kind != "message":
-            one = _ARROW[field.kind]
+        if why := self._unheld(field, above):
+            self._refused[path] = why
+            made = replace(made, kind="bytes")
+        if made.kind != "message":
+            one = _ARROW[made.kind]
             names = tuple(self._written.enums[field.of].items()) if field.kind == "enum" else ()
             width = one.bit_width // 8 or 1 if one not in (pa.string(), pa.binary()) else 4
             return replace(made, one=one, type=_list(one) if field.repeated else one, width=width, names=names)
@@ -177,13 +180,28 @@ class _Planner:
             return replace(made, shape="map", type=pa.map_(pa.string(), pa.field("value", inside.slots[1].type)))
         return replace(made, type=_list(one) if field.repeated else one)
 
+    @staticmethod
+    def _unheld(field: Field, above: tuple[str, ...]) -> str:
+        """Why no column can hold a message; empty if one can."""
+        if field.kind != "message":
+            return ""
+        if field.of in above:
+            return f"{field.of} can hold itself"
+        return f"messages are nested deeper than {SCHEMA_DEPTH_MAX} levels" if len(above) >= SCHEMA_DEPTH_MAX else ""
+
     def _inside(self, field: Field, other: Field | None, path: str, above: tuple[str, ...]) -> Plan:
         message, wanted = self._written.messages[field.of], None
         if self._wanted and other and other.kind == "message":
             wanted = self._wanted.messages.get(other.of)
         if field.of in WRAPPERS or field.of == TIMESTAMP or message.entry:
             wanted = wanted if message.entry and wanted and wanted.entry else None
-        return self.plan(message, wanted, path + ("[]" if field.repeated else ""), above)
+        has_texts = message.entry and message.fields[0].kind == "string"
+        return self.plan(message, wanted, path + ("{}" if has_texts else "[]" if field.repeated else ""), above)
+
+
+def _is_value_of_map(message: Message, field: Field) -> bool:
+    """Whether a field is the value of a map, not of a list of keys and values."""
+    return message.entry and field.number == 2 and message.fields[0].kind == "string"
 
 
 def _list(one: pa.DataType) -> pa.ListType:

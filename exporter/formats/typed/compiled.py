@@ -11,12 +11,13 @@ from exporter.formats.marks import bare, holds_json, is_evolved
 from exporter.formats.typed.asked import Path
 from exporter.formats.typed.casts import cast_of
 from exporter.formats.typed.nodes import AnyJson, List, Map, Member, Node, Nothing, Scalar, Struct
+from exporter.formats.typed.typed import KEPT
 from exporter.formats.typed.unknown import Unknown
 
 _NAMES = {
     pa.int8(): "TINYINT", pa.int16(): "SMALLINT", pa.int32(): "INT", pa.int64(): "BIGINT", pa.float32(): "FLOAT",
     pa.float64(): "DOUBLE", pa.bool_(): "BOOLEAN", pa.string(): "STRING", pa.binary(): "BINARY", pa.date32(): "DATE",
-    pa.timestamp("us", "UTC"): "TIMESTAMP", pa.timestamp("us"): "TIMESTAMP_NTZ",
+    pa.timestamp("us", "UTC"): "TIMESTAMP", pa.timestamp("us"): "TIMESTAMP_NTZ", KEPT: "what no column can hold",
 }  # fmt: skip
 
 

@@ -7,6 +7,7 @@
     TIMESTAMP                   2026-01-31T12:00:00.000000Z; TIMESTAMP_NTZ without Z
     outside the years 1 - 9999  days or microseconds since 1970, as a number
     structs, maps, arrays       objects and arrays; a struct's nulls are left out
+    what no column can hold     JSON already (typed.py)
 
 No value of ours is ever rounded. Whole columns at a time; value by value only what Arrow has no function for.
 """
@@ -56,7 +57,7 @@ def json_text(array: pa.Array) -> pa.StringArray:
         return _instants(array, pa.int32(), DAY_FIRST, DAY_LAST)
     if pa.types.is_timestamp(kind):
         return _instants(array, pa.int64(), US_FIRST, US_LAST)
-    return array.cast(pa.string())
+    return array.cast(pa.string())  # numbers, booleans, and what is JSON already
 
 
 def quoted(array: pa.StringArray) -> pa.StringArray:

@@ -26,7 +26,7 @@ from exporter.kafka.topics import partitions_of
 from exporter.lake.lake import Lake
 from exporter.log import get_logger
 from exporter.log_events import Event
-from exporter.operate.audit.compare import compare, was_cut
+from exporter.operate.audit.compare import compare, exact_names, was_cut
 from exporter.operate.audit.expected.expected import check
 from exporter.operate.audit.files import LiveFiles, live_files
 from exporter.operate.audit.job import Job, Log
@@ -90,6 +90,14 @@ def audit(
         lake.session, tuple(identities), routing, kafka_options, day, wanted, compacted, topics.client,
         content_share=content_share, record_columns=lake.record_columns,
     )  # fmt: skip
+    with exact_names(lake.session, pinned.views):
+        return _audited(lake, topics, pinned, job, partitions_of(identities), started)
+
+
+def _audited(
+    lake: Lake, topics: Topics, pinned: Pinned, job: Job, tps: Sequence[TopicPartition], started: float
+) -> AuditReport:
+    """What the comparison of what was pinned says; made again if it fails and may not fail again."""
     with ThreadPoolExecutor(FILE_THREADS, thread_name_prefix="audit-files") as pool:
         found = pool.map(lambda item: live_files(lake, *item), pinned.views.items())
         files = dict(zip(pinned.views, found, strict=True))
@@ -97,7 +105,7 @@ def audit(
     job = replace(job, careful=was_cut(files))
     report = AuditReport(job.topics)
     for attempt in range(1, ATTEMPTS_MAX + 1):
-        logs = _logs(topics, partitions_of(identities), pinned, job.from_offsets)
+        logs = _logs(topics, tps, pinned, job.from_offsets)
         try:
             report = compare(job, pinned, files, logs)
             break

@@ -16,6 +16,10 @@ WHOLE = -6
 """Expected code of the place where the dead letter of a record as a whole may stand, one that tables take."""
 NOT_HERE = -7
 """Expected code of a place that a row has and its record does not."""
+EARLIER = -8
+"""Expected code of a record that this version refuses, and an earlier one may have taken: a row of any one table."""
+EARLIER_UNROUTED = -9
+"""UNROUTED where an earlier version may not have known the event type, so that the record is a dead letter."""
 SIFTED = -10
 """SIFTED - code, and so this or less: a filter of that table takes the record out; it is counted."""
 

@@ -11,6 +11,7 @@ either in replays.py; columns.py says what each column is. Reads only.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -38,9 +39,11 @@ from exporter.operate.audit.report import (
     Missing,
     examples,
 )
+from exporter.operate.audit.rules.values import alike
 from exporter.operate.audit.sides import Fields, Sides, compared_fields, judges_of
 from exporter.operate.audit.verdicts import verdicts_of
 from offsets.ranges import TopicPartition
+from offsets.table_log import TableView
 
 OPEN_BYTES = 256 << 10
 """What it takes to open a file, in bytes that could be read meanwhile: small files share tasks by it."""
@@ -137,6 +140,27 @@ def _contents(contents: Contents, verdicts: DataFrame) -> Found:
         )
     finally:
         stored.unpersist()
+
+
+@contextmanager
+def exact_names(session: Any, views: Mapping[str, TableView]) -> Iterator[None]:
+    """Spark tells names apart by case, if a table has two that it takes for one: an earlier version made such."""
+    twins = any(_has_twins(json.loads(view.schema_json)) for view in views.values())
+    with _conf(session, {"spark.sql.caseSensitive": "true"} if twins else {}):
+        yield
+
+
+def _has_twins(kind: Any) -> bool:
+    """Whether a struct in a type has two fields that differ by the case of letters beyond ASCII."""
+    if not isinstance(kind, dict):
+        return False
+    fields = kind.get("fields", ())
+    names = [one["name"] for one in fields]
+    odd = [name for name in names if not name.isascii()]
+    if any(one != other and alike(one, other) for one in odd for other in names):
+        return True
+    inside = [*(one["type"] for one in fields), *(kind.get(part) for part in ("elementType", "valueType"))]
+    return any(map(_has_twins, inside))
 
 
 @contextmanager

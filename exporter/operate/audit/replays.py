@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from exporter.operate.audit import sql as audit_sql
-from exporter.operate.audit.codes import EITHER, LETTERS
+from exporter.operate.audit.codes import EARLIER, EITHER, LETTERS
 from exporter.operate.audit.columns import AGAIN_DDL
 from exporter.operate.audit.pin import Pinned
 from exporter.operate.audit.rules.rules import Rules
@@ -134,11 +134,11 @@ class Replays(NoReplays):
 
 
 def _here(one: Column) -> Column:
-    return (one["code"] == sf.col("code")) | (one["code"] == EITHER)
+    return (one["code"] == sf.col("code")) | one["code"].isin(EITHER, EARLIER)
 
 
 def _fits(one: Column) -> Column:
     same = one["hash"].isNull() | one["hash"].eqNullSafe(sf.col("row_hash"))
     same = same & (one["day"].isNull() | one["day"].eqNullSafe(sf.col("row_day")))
     same = same & ~sf.coalesce(one["time"] != sf.col("row_time"), sf.lit(False))
-    return (one["code"] == EITHER) | ((one["code"] == sf.col("code")) & same)
+    return one["code"].isin(EITHER, EARLIER) | ((one["code"] == sf.col("code")) & same)

@@ -18,12 +18,12 @@ from exporter.core.columns import EVENT_TIME
 from exporter.core.record_columns import RecordColumns
 from exporter.core.routing import DEAD_LETTERS
 from exporter.operate.audit import sql as audit_sql
-from exporter.operate.audit.codes import LETTERS, UNKNOWN
+from exporter.operate.audit.codes import EARLIER, LETTERS, UNKNOWN
 from exporter.operate.audit.columns import COVER_DDL, INFO_DDL, PARTITION, RECORDS, ROWS_DDL, SLOT_DDL, in_spans
 from exporter.operate.audit.expected.json_values import wholes
 from exporter.operate.audit.files import LiveFiles
 from exporter.operate.audit.job import Job, Log
-from exporter.operate.audit.pin import Pinned
+from exporter.operate.audit.pin import FOREVER, Pinned
 from exporter.operate.audit.readers.telling import TOLD_DDL, telling
 from exporter.operate.audit.replays import NoReplays
 from exporter.operate.audit.rules.plain import plain_columns
@@ -183,11 +183,13 @@ def _replayed() -> Column:
 def _must() -> Column:
     """Whether a record must have a row: where all that could hold it says that it is complete there.
 
-    A bad record is covered by the dead letters, a good one by its type: only where both are is it certain.
+    A bad record is covered by the dead letters, a good one by its type: only where both are is it certain. Of one that
+    an earlier version may have taken it is where its configuration is closed, and so no table was left behind.
     """
     in_letters, in_type = in_spans("letters"), in_spans("spans")
     beyond = sf.coalesce(sf.col("offset") > sf.col("position"), sf.lit(False))
-    return sf.when(sf.col("expected") < LETTERS, sf.lit(False)).otherwise(
+    expected, is_closed = sf.col("expected"), sf.col("region.through") < FOREVER
+    return sf.when((expected < LETTERS) & ~((expected == EARLIER) & is_closed), sf.lit(False)).otherwise(
         in_letters & sf.col("region.complete") & (in_type | ~beyond) & ~in_spans("gaps") & ~in_spans("letters_gaps")
     )
 

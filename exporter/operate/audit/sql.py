@@ -21,7 +21,16 @@ from exporter.core.columns import EVENT_TIME, JSON_TEXT
 from exporter.core.evolved import fields_of
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.value_format import ValueFormat
-from exporter.operate.audit.codes import EITHER, FILTERED, LETTERS, NOT_HERE, UNROUTED, WHOLE
+from exporter.operate.audit.codes import (
+    EARLIER,
+    EARLIER_UNROUTED,
+    EITHER,
+    FILTERED,
+    LETTERS,
+    NOT_HERE,
+    UNROUTED,
+    WHOLE,
+)
 from exporter.operate.audit.expected.expected import by_spark, values_of
 from exporter.operate.audit.expected.values import Values
 from exporter.operate.audit.rules.filters import has_filters
@@ -64,6 +73,11 @@ class Judge:
         return all(by_spark(form) for form, _, _ in self.opinions)
 
     @cached_property
+    def is_earlier(self) -> bool:
+        """Whether an earlier decoder read these values, whose verdict on some may have been another (protocol 5.3)."""
+        return self.routing.is_earlier
+
+    @cached_property
     def ruled(self) -> bool:
         """Whether rules say which tables take a record, or what they keep of it."""
         return has_routes(self.routing) or has_filters(self.routing)
@@ -78,7 +92,14 @@ class Judge:
         """True of a tombstone that is counted and stands in no table."""
         some = [topics for form, _, topics in self.opinions if form.tombstones == "count"]
         counted = [sf.col("topic").isin(*topics) for topics in some if topics]
-        return sf.col("value").isNull() & reduce(or_, counted) if counted else sf.lit(False)
+        return self.is_empty() & reduce(or_, counted) if counted else sf.lit(False)
+
+    def is_empty(self) -> Column:
+        """True of a record without a value: null, or one that says so."""
+        null = sf.col("value").isNull()
+        if all(values.says_null() is None for _, values, _ in self.opinions):
+            return null
+        return null | self.by_format("boolean", lambda values: values.says_null() or sf.lit(False))
 
 
 def event_type(judge: Judge) -> Column:
@@ -107,14 +128,17 @@ def table_of(judge: Judge, codes: Mapping[str, int], name: Column) -> Column:
 
 
 def expected(judge: Judge, name: Column, code: Column, taken: Column | None = None) -> Column:
-    """Code of the table that must hold the record unless it is bad: LETTERS where it certainly is, EITHER in doubt.
+    """Code of the table that must hold the record unless it is bad: LETTERS where it certainly is, EITHER in doubt,
+    EARLIER if it is by this version, and was read by an earlier one.
 
     name: the record's event type. code: of the table that takes it, null or LETTERS if none does. taken: what that
     table makes of a good record, where it may be something else than to hold it.
     """
     doubtful = judge.by_format("boolean", lambda values: values.doubtful())
+    refused = sf.lit(EARLIER if judge.is_earlier else LETTERS)
     if judge.routing.type_from.kind in IN_VALUES:
-        no_type = sf.when(name.isNull() & doubtful, sf.lit(EITHER)).otherwise(sf.lit(LETTERS))
+        unnamed = sf.when(doubtful, sf.lit(EITHER)).otherwise(refused)
+        no_type = sf.when(name.isNull(), unnamed).otherwise(sf.lit(LETTERS))
     else:
         no_type = sf.lit(LETTERS)
     found = (
@@ -122,19 +146,21 @@ def expected(judge: Judge, name: Column, code: Column, taken: Column | None = No
         .when(is_unusable(judge), sf.lit(LETTERS))
         .when(code.isNull() | (code == LETTERS), no_type)
     )
+    if taken is not None and judge.is_earlier and judge.routing.type_from.kind in IN_VALUES:
+        found = found.when(code == UNROUTED, sf.lit(EARLIER_UNROUTED))
     if taken is not None:
         found = found.when(code.isin(UNROUTED, WHOLE) | (taken == NOT_HERE), taken)
     return (
         found.when(judge.by_format("boolean", lambda values: values.is_whole()), code if taken is None else taken)
         .when(doubtful, sf.lit(EITHER))
-        .otherwise(sf.lit(LETTERS))
+        .otherwise(refused)
     )
 
 
 def is_unusable(judge: Judge) -> Column:
     """True of a record that is dead, whatever its event type."""
     long = sf.octet_length("value") > judge.routing.record_bytes_max
-    return sf.col("value").isNull() | sf.col("timestamp").isNull() | long
+    return judge.is_empty() | sf.col("timestamp").isNull() | long
 
 
 def one_of(cases: Sequence[tuple[Column, Column]], kind: str) -> Column:

@@ -7,7 +7,17 @@ from datetime import date
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from exporter.operate.audit.codes import EITHER, FILTERED, LETTERS, NOT_HERE, SIFTED, UNKNOWN, UNROUTED
+from exporter.operate.audit.codes import (
+    EARLIER,
+    EARLIER_UNROUTED,
+    EITHER,
+    FILTERED,
+    LETTERS,
+    NOT_HERE,
+    SIFTED,
+    UNKNOWN,
+    UNROUTED,
+)
 from exporter.operate.audit.columns import PARTITION, RECORDS, VERDICTS, nowhere
 from exporter.operate.audit.replays import NoReplays
 from exporter.operate.audit.rules import slots
@@ -62,10 +72,10 @@ def _kind() -> Column:
     """The verdict on one offset; the first that holds."""
     code, expected, rows = sf.col("code"), sf.col("expected"), sf.col("rows")
     in_letters = code == LETTERS
-    counted = expected.isin(FILTERED, UNROUTED) | (expected <= SIFTED)
+    counted = expected.isin(FILTERED, UNROUTED, EARLIER_UNROUTED) | (expected <= SIFTED)
     misplaced = sf.when(counted, "unfiltered").otherwise("wrong_table")
     no_letter = expected.isin(FILTERED, UNROUTED, NOT_HERE) & ~sf.col("unread")
-    accounted = (in_letters & ~no_letter) | (code == expected) | (expected == EITHER)
+    accounted = (in_letters & ~no_letter) | (code == expected) | expected.isin(EITHER, EARLIER)
     right_hash = sf.when(in_letters, sf.col("letter_hash")).otherwise(sf.col("typed_hash"))
     right_day = sf.when(in_letters, sf.col("kafka_day")).otherwise(sf.col("event_day"))
     differs = sf.coalesce(sf.col("row_hash") != right_hash, sf.lit(False)) & (expected != EITHER)

@@ -16,7 +16,7 @@ from typing import Any
 from exporter.core.columns import EVENT_TIME
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.rules_told import rules_told
-from exporter.errors import ConfigError, DependencyUnreachable, ExporterError
+from exporter.errors import ConfigError, DependencyUnreachable, ExporterError, TableUnreadable
 from exporter.finding import Finding
 from exporter.kafka.login import Greeting
 from exporter.kafka.options import kafka_python_options
@@ -34,6 +34,7 @@ from exporter.operate.check.events import check_events
 from exporter.operate.check.executors import check_executors
 from exporter.operate.check.registry import WHAT as REGISTRY
 from exporter.operate.check.registry import check_registry
+from exporter.operate.schema.outgrown import outgrown
 from exporter.operate.status import fetch, server_url
 from exporter.protocol.anchor import declared_schema
 from exporter.settings.meaning import record_columns, table_options
@@ -52,6 +53,8 @@ CERTIFICATE_DAYS_MIN = 14
 """A broker's certificate that ends sooner is told."""
 VALUES_MAX = 100
 """Combinations of values in one day, or what else cuts a table, from which on its files are too many."""
+OUTGROWN_ROWS = 10_000
+"""Rows of a table with something in `_rescued` that are looked at."""
 
 
 More = Callable[[Settings, Lake], Iterator[Finding]]
@@ -258,9 +261,9 @@ def check_tables(settings: Settings, session: Any, more: More = _no_more) -> Ite
     letters = lake.table(DEAD_LETTERS).view() if DEAD_LETTERS in lake.event_types() else None
     in_force = letters is not None and _in_force(letters) == {configuration.fingerprint()}
     yield from _to_be_cut(lake)
-    of_record = record_fields(record_columns(settings), configuration)
     for name in lake.event_types():
         what = f"table {name}"
+        yield from _outgrown(what, lake, name)
         if name not in configuration.active_types:
             says = "it is filled as it is met" if settings.new_type == "table" else "it is left as it is"
             yield Finding(what, "ok", f"not declared: {says}")
@@ -276,6 +279,7 @@ def check_tables(settings: Settings, session: Any, more: More = _no_more) -> Ite
             if (refused := lake.specs.refused(name, view)) is not None:
                 yield Finding.of(what, refused)
                 continue
+            of_record = record_fields(record_columns(settings), configuration, name)
             if name != DEAD_LETTERS and (reason := other_column(view, of_record)):
                 yield Finding(what, "error", f"it cannot be filled: {reason}", "other types go on")
                 continue
@@ -283,6 +287,19 @@ def check_tables(settings: Settings, session: Any, more: More = _no_more) -> Ite
             yield _looked_at(what, view, declared, in_force, settings.type_widening)
             yield from check_values(what, lake.table(name).live_sizes, lake.specs.of(name))
     yield from more(settings, lake)
+
+
+def _outgrown(what: str, lake: Lake, name: str) -> Iterator[Finding]:
+    """Columns whose values a wider type would hold; of a table that can be read, which others tell of."""
+    try:
+        view = lake.table(name).view() if name != DEAD_LETTERS else None
+        found = outgrown(lake, name, view, OUTGROWN_ROWS) if view is not None else ()
+    except TableUnreadable:
+        return
+    for one in found:
+        says = f"column {one.path} ({one.column}) is outgrown: {one.outgrown:,} values or more are in _rescued instead"
+        hint = "`type_widening = true` gives it the wider type of its schema from then on; see the handbook (tables)"
+        yield Finding(what, "warn", says, hint)
 
 
 def _properties(lake: Lake) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from exporter.core.schemas import SchemaText
 from exporter.errors import ConfigError, ExporterError
 from exporter.finding import Finding
-from exporter.formats.registered import registered
+from exporter.formats.registered import places, registered
 from exporter.operate.ddl import ddl_of
 from exporter.registry.looking import Subject, look
 from exporter.settings.model import Settings
@@ -61,9 +61,14 @@ def _of_subject(settings: Settings, subject: Subject) -> Iterator[Finding]:
 
 
 def _columns(settings: Settings, schema: SchemaText, what: str) -> Iterator[Finding]:
-    """Which event type would get which columns, by the newest version."""
+    """Which event types would get which columns, by the newest version."""
+    for place in places(schema):
+        yield from _columns_of(settings, schema, place, what)
+
+
+def _columns_of(settings: Settings, schema: SchemaText, place: str, what: str) -> Iterator[Finding]:
     try:
-        found = registered(schema, "", settings.value_format.semantic_types)
+        found = registered(schema, place, settings.value_format.semantic_types)
     except ConfigError as error:
         yield Finding(what, "warn", f"it gives no columns: {error.message}", error.hint)
         return

@@ -35,6 +35,7 @@ from exporter.executor.readers import Readers
 from exporter.executor.route import Router
 from exporter.executor.shaping import shaped
 from exporter.formats.frames import readable
+from exporter.formats.places import emptied
 from exporter.kafka.sample import Taken
 from exporter.settings.model import Settings
 from exporter.spark import session as spark
@@ -173,13 +174,14 @@ class Judge:
             return Sampled(line, None, None, (Fate("unread", "", "the registry is not asked for its schema here"),))
         batch, untimely = held(batch)
         barred = {**untimely, **framed.unknown} if framed is not None else untimely
-        routed = self._readers.router(tp.topic).route(readable(batch, framed)).without(barred)
+        sent = emptied(batch, self._readers.form(tp.topic), self._schemas)
+        routed = self._readers.router(tp.topic).route(readable(sent, framed)).without(barred)
         (name,) = routed.event_types.to_pylist()
         fates = [
             Fate("dead_letter", row["event_type"] or "", f"{row['stage']}: {row['reason']}")
             for row in routed.dead.to_pylist()
         ]
-        if record.value is None and self._readers.form(tp.topic).tombstones == COUNT:
+        if sent.column("value").null_count and self._readers.form(tp.topic).tombstones == COUNT:
             fates = [Fate("counted", "", "tombstones = count")]
         if len(routed.counted):
             fates.append(Fate("counted", name or "", "unrouted = count"))

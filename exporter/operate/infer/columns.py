@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from exporter.core.columns import NO_COLUMNS, reserved, unfit
+from exporter.core.columns import NO_COLUMNS, never_added, reserved
 from exporter.core.evolve import Evolution, Hint, grown
 from exporter.core.seen import Seen
 from exporter.lake.schema import table_schema
@@ -146,7 +146,7 @@ def _is(kind: Any, name: str) -> bool:
 def _why_not(name: str, seen: Seen, top: bool) -> str:
     if set(seen.kinds) <= {"object", "array"} and not seen.fields and not seen.item and not seen.crowded:
         return "no column yet: nothing is in it"
-    if unfit(name, top):
+    if never_added(name, top):
         return "no column can have that name: it stays in `_rescued`"
     return "no column: too many (columns_max), or a name like another one's; it stays in `_rescued`"
 

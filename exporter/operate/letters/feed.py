@@ -11,6 +11,7 @@ from __future__ import annotations
 import uuid
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -18,11 +19,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from exporter.arrow.own_columns import RECORD_FIELDS
+from exporter.core.evolve import Evolutions
+from exporter.core.evolved import fitting
 from exporter.core.order import StagingOrder
 from exporter.core.routing import DEAD_LETTERS
-from exporter.core.schemas import NO_SCHEMAS, KnownSchemas
+from exporter.core.schemas import NO_SCHEMAS, KnownSchemas, SchemaColumns
+from exporter.core.seen import Seen
 from exporter.core.user_metadata import user_metadata
-from exporter.core.writers import PartitionPlan, StagedFile
+from exporter.core.writers import Fragment, PartitionPlan, StagedFile
 from exporter.errors import DependencyUnreachable, TableUnreadable
 from exporter.faults import Fault, point
 from exporter.lake.change import Change, add_action
@@ -33,7 +37,8 @@ from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.operate.letters.replay_reading import COORDINATES, ReplayReading, Span
 from exporter.protocol.anchor import Failed, Moved
-from exporter.protocol.planned import decoded_as_is
+from exporter.protocol.foreseen import Foreseeing
+from exporter.protocol.planned import PlannedColumns
 from exporter.rounds.read import run_order
 from exporter.stores.parquet import FileOrigin
 from exporter.text import first_line
@@ -47,6 +52,10 @@ log = get_logger(__name__)
 OFFERS_MAX = 20
 """Offers of the same files while the exporter commits beside it."""
 
+AGAIN_MAX = 3
+"""Times that letters are staged: each may bring columns more."""
+NO_GROWTH = Evolutions()
+
 RECORD_NAMES = [field.name for field in RECORD_FIELDS]
 
 Staged = Mapping[TopicPartition, Sequence[StagedFile]]
@@ -56,12 +65,21 @@ Staged = Mapping[TopicPartition, Sequence[StagedFile]]
 class Feed:
     """Of one reading of the tables."""
 
-    def __init__(self, reading: ReplayReading, schemas: KnownSchemas = NO_SCHEMAS) -> None:
-        """schemas: the texts that the rows were judged by."""
+    def __init__(
+        self,
+        reading: ReplayReading,
+        schemas: KnownSchemas = NO_SCHEMAS,
+        evolutions: Evolutions = NO_GROWTH,
+        columns: SchemaColumns | None = None,
+    ) -> None:
+        """schemas: the texts that the rows were judged by. evolutions, columns: which tables grow, and by what."""
         self._reading = reading
         self._schemas = schemas
         self._lake = reading.lake
         self._routing = reading.routing
+        self._planned = PlannedColumns(self._routing, evolutions, self._lake.specs, columns=columns, of_record=False)
+        self._foreseeing = Foreseeing(self._routing, self._planned, columns)
+        self._fingerprints = {name: self._planned.accept(name, view) for name, view in reading.views.items()}
 
     def rows(self, good: DataFrame, spans: Sequence[Span], names: Sequence[str]) -> None:
         """Stage rows with their `target` and commit them, one commit per table. names: the targets. Raises Moved.
@@ -73,23 +91,51 @@ class Feed:
         for epoch, group in product(sorted({span.epoch for span in spans}), groups):
             records = good.where((sf.col("epoch") == epoch) & sf.col("target").isin(*group))
             ordered = records.select(*RECORD_NAMES).repartition("topic", "partition").sortWithinPartitions(*COORDINATES)
-            order = self._order([span for span in spans if span.epoch == epoch], epoch, group)
+            here = [span for span in spans if span.epoch == epoch]
+            for fragment in self._staged(ordered, here, epoch, group):
+                if fragment.missing:
+                    raise Moved(f"schema ids without a text: {sorted(fragment.missing)}")
+                for name, files in fragment.files.items():
+                    made = [(one, self._planned.schema_of(name, one.fingerprint)) for one in files]
+                    staged[name][fragment.plan.tp] += [replace(one, columns=schema) for one, schema in made]
+        point(Fault.AFTER_REPLAY_STAGE)
+        for name in sorted(staged):
+            self._commit(name, staged[name])
+            point(Fault.AFTER_REPLAY_COMMIT)
+
+    def _staged(
+        self, records: DataFrame, spans: Sequence[Span], epoch: int, names: Sequence[str]
+    ) -> Sequence[Fragment]:
+        """What was staged of the records; again with the columns that follow from it, as an export does (4.10)."""
+        for _ in range(AGAIN_MAX):
+            order = self._order(spans, epoch, names)
             try:
-                fragments = run_order(ordered, order).whole().fragments
+                fragments = run_order(records, order).whole().fragments
             except Exception as error:
                 raise DependencyUnreachable(
                     f"the dead letters could not be decoded: {first_line(error)}",
                     "start it again; if it fails again, leave rows out by --offsets, --type, --reason or --day",
                 ) from error
-            for fragment in fragments:
-                if fragment.missing:
-                    raise Moved(f"schema ids without a text: {sorted(fragment.missing)}")
-                for name, files in fragment.files.items():
-                    staged[name][fragment.plan.tp] += files
-        point(Fault.AFTER_REPLAY_STAGE)
-        for name in sorted(staged):
-            self._commit(name, staged[name])
-            point(Fault.AFTER_REPLAY_COMMIT)
+            if not self._grown(fragments):
+                break
+        return fragments
+
+    def _grown(self, fragments: Sequence[Fragment]) -> bool:
+        """Plan the columns that follow from what was staged; whether there are any."""
+        seen: dict[str, Seen] = defaultdict(Seen)
+        for fragment in fragments:
+            topic = fragment.plan.tp.topic
+            for name in fragment.files:
+                self._foreseeing.topic(name, topic)
+                for key in sorted(fragment.met.get(name, ())):
+                    self._foreseeing.schema(name, key, topic, self._schemas)
+                if name in fragment.seen:
+                    seen[name].merge(fragment.seen[name])
+        staged = {name for fragment in fragments for name in fragment.files}
+        planned = {name: self._planned.grow(name, self._reading.views[name], seen[name]) for name in staged}
+        grown = any(self._fingerprints[name] != one for name, one in planned.items())
+        self._fingerprints |= planned
+        return grown
 
     def _order(self, spans: Sequence[Span], epoch: int, names: Sequence[str]) -> StagingOrder:
         """What the tasks are told: all offsets are wanted, for these types and no other."""
@@ -101,12 +147,11 @@ class Feed:
             bounds, unlisted = dict.fromkeys(names, -1), (DEAD_LETTERS, *others)
             plans[tp] = PartitionPlan(tp, 0, epoch, 0, span.last + 1, bounds, unlisted=unlisted)
             replays |= {(name, tp): self._reading.last(name, tp) + 1 for name in self._reading.targets}
-        fingerprints = {name: view.fingerprint for name, view in self._reading.views.items()}
         footers = {tp: self._reading.footer(tp) for tp in plans}
         return StagingOrder(
-            self._lake.root, app, self._routing, plans, fingerprints, footers, replays=replays,
+            self._lake.root, app, self._routing, plans, dict(self._fingerprints), footers, replays=replays,
             sync=self._lake.tasks_sync, untimed=untimed(self._reading.views), json_text=self._lake.json_text,
-            columns=decoded_as_is(self._routing, self._reading.views),
+            columns=dict(self._planned.decoded), evolutions=self._planned.evolutions,
             specs=self._lake.specs.with_tables(self._reading.views), record_columns=self._lake.record_columns,
             kept=kept(self._reading.views, record_fields(self._lake.record_columns, self._routing)),
             schemas=self._schemas, store_options=self._lake.store.options, compression=self._lake.compression,
@@ -120,7 +165,7 @@ class Feed:
         through = {tp: max(file.offsets.last_offset for file in files) for tp, files in staged.items()}
         files = [file for some in staged.values() for file in some]
 
-        def check(now: TableView | None) -> None:
+        def check(now: TableView | None) -> str | None:
             if now is None or (now.table_id, now.fingerprint) != (view.table_id, view.fingerprint):
                 raise Moved(f"table {name} was changed meanwhile")
             check_properties(name, now, app)
@@ -137,6 +182,9 @@ class Feed:
                     table.require(file.path, file.size_bytes)
             except ValueError as error:
                 raise Moved("a staged file was damaged") from error
+            if (schema := fitting(now, files)) is None:
+                raise Moved(f"table {name} was changed meanwhile")
+            return None if schema == now.schema_json else schema
 
         commit_id = uuid.uuid4().hex
         change = Change(

@@ -21,14 +21,15 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from exporter.core.evolve import Evolutions
 from exporter.core.routing import DEAD_LETTERS, Routing
-from exporter.core.schemas import NO_SCHEMAS, KnownSchemas, SchemaSource
+from exporter.core.schemas import NO_SCHEMAS, KnownSchemas, SchemaColumns, SchemaSource
 from exporter.errors import DependencyUnreachable, Fenced, RegistryUnreachable
 from exporter.executor.judge_letters import IDS_DDL, JUDGED_DDL, RECORD, STAYS, judge, missing_ids
 from exporter.executor.letters import TYPE_STAGES
 from exporter.faults import Fault, point
 from exporter.lake.lake import Lake
-from exporter.operate.letters.feed import Feed
+from exporter.operate.letters.feed import NO_GROWTH, Feed
 from exporter.operate.letters.letters import CONDEMNED, GAP, Chosen
 from exporter.operate.letters.replay_reading import COORDINATES, ReplayReading, spans_of
 from exporter.protocol.anchor import Moved, Patience
@@ -56,12 +57,17 @@ class ReplayRow:
 
 @dataclass
 class Replay:
-    """One lake, one configuration, some dead letters. schemas: None where values have no ids."""
+    """One lake, one configuration, some dead letters. schemas: None where values have no ids.
+
+    evolutions, columns: which tables grow, and which columns follow from schemas.
+    """
 
     lake: Lake
     routing: Routing
     chosen: Chosen = field(default_factory=Chosen)
     schemas: SchemaSource | None = None
+    evolutions: Evolutions = NO_GROWTH
+    columns: SchemaColumns | None = None
 
     def run(self, apply: bool) -> list[ReplayRow]:
         """What was done, or without `apply` would be done.
@@ -100,7 +106,7 @@ class Replay:
             rows, there = _to_feed(reading, good.withColumn("target", sf.explode("targets")), standing)
             fed = _sums(rows, "target")
             if apply and (fed or there):
-                Feed(reading, schemas).rows(rows, spans, sorted(fed))
+                Feed(reading, schemas, self.evolutions, self.columns).rows(rows, spans, sorted(fed))
                 self._delete(reading, good)
                 point(Fault.AFTER_REPLAY_DELETE)
         for name, count in there.items():

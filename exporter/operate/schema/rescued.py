@@ -12,13 +12,14 @@ from exporter.operate.infer.looks import Look
 
 class RescuedRow(NamedTuple):
     """rows: that have something there. kinds: kind -> values. column: the DDL type of the table's column of that path,
-    which the values do not fit; empty if there is none.
+    which the values do not fit; empty if there is none. outgrown: how many of them a wider type of its kind would hold.
     """
 
     path: str
     rows: int
     kinds: Mapping[str, int]
     column: str
+    outgrown: int = 0
 
 
 def rescued_rows(texts: Iterable[str], columns: Mapping[str, str]) -> tuple[RescuedRow, ...]:
@@ -46,7 +47,20 @@ def _told(seen: Seen, look: Look, path: str, columns: Mapping[str, str]) -> Iter
             yield from _told(inner, below, inside, columns)
         kinds = {kind: count for kind, count in sorted(inner.kinds.items()) if not (in_struct and kind == "object")}
         if kinds:
-            yield RescuedRow(inside, below.records, kinds, columns.get(where, ""))
+            column = columns.get(where, "")
+            yield RescuedRow(inside, below.records, kinds, column, _outgrown(kinds, column))
+
+
+def _outgrown(kinds: Mapping[str, int], column: str) -> int:
+    wider = WIDER.get(column.partition("(")[0], ())
+    return sum(kinds.get(kind, 0) for kind in wider)
+
+
+WIDER = {
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INT"), ("integer",)),
+    **dict.fromkeys(("FLOAT", "DECIMAL"), ("integer", "number")),
+}
+"""Type of a column -> kinds of values of which there is a wider type."""
 
 
 def _element(column: str) -> str:

@@ -10,10 +10,10 @@ from exporter.core.columns import NO_COLUMNS, reserved
 from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import ConfigError, TableUnreadable
 from exporter.lake.lake import Lake
-from exporter.lake.rows import rows_at
 from exporter.lake.schema_history import schema_history
 from exporter.lake.views import views_of
 from exporter.operate.schema.columns import ColumnRow, column_rows
+from exporter.operate.schema.outgrown import rescued_texts
 from exporter.operate.schema.rescued import RescuedRow, rescued_rows
 from exporter.text import first_line
 from offsets.table_log import TableView
@@ -63,11 +63,9 @@ def _table_schema(
 ) -> TableSchema:
     try:
         history = schema_history(lake.table(name).store, view.version)
-        frame = rows_at(lake, name, view)
-        rescued = frame.where("_rescued IS NOT NULL").select("_rescued").limit(rows_max + 1) if rows_max else None
-        texts = [] if rescued is None else rescued.toArrow().column(0).to_pylist()
     except Exception as error:  # py4j raises its own kinds
         raise TableUnreadable(f"table {name} cannot be read: {first_line(error)}") from error
+    texts = rescued_texts(lake, name, view, rows_max + 1) if rows_max else []
     columns = column_rows(view.schema_json, declared_json, reserved(lake.spec_of(name, view)), history, hints)
     looked_at = texts[:rows_max]
     rows = rescued_rows(looked_at, {one.path: one.type for one in columns})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
 
@@ -10,8 +11,11 @@ import pytest
 from exporter.coordinate.channel import TopicChannel
 from exporter.coordinate.loss import VARIABLE, Loss, LossyChannel, as_lossy_as_told
 from exporter.coordinate.messages import encode
+from exporter.coordinate.signature import Signature
 from exporter.core.coordination import Begin, Message
-from tests.unit.coordinate.test_messages import MESSAGES
+from tests.unit.coordinate.test_messages import MESSAGES, OFFER
+
+SIGNATURE = Signature(lambda: b"key")
 
 
 class Loop:
@@ -41,7 +45,7 @@ def begins(count: int) -> list[Message]:
 def test_what_is_none_of_this_app_s_messages_is_counted_and_passed_over(caplog: pytest.LogCaptureFixture) -> None:
     """In the midst of others; a line of the log tells of the first."""
     wire = Loop()
-    channel = TopicChannel(wire, "app")
+    channel = TopicChannel(wire, "app", SIGNATURE)
     channel.say(MESSAGES[:1])
     wire.send([b"junk", encode(Begin("other", "task", "r", 1)), b""])
     channel.say(MESSAGES[1:])
@@ -53,11 +57,49 @@ def test_what_is_none_of_this_app_s_messages_is_counted_and_passed_over(caplog: 
     assert wire.is_closed
 
 
+def test_an_offer_is_heard_of_those_alone_who_can_read_the_key() -> None:
+    """Not signed, signed with another key, changed after it was signed, the signature of another: passed over. The key
+    may be made anew."""
+    wire, now, keys = Loop(), [0.0], [b"old"]
+    signature = Signature(lambda: keys[0], lambda: now[0])
+    channel = TopicChannel(wire, "app", signature)
+    channel.say([OFFER])
+    (signed,) = wire.values
+    assert channel.hear(0) == [OFFER]
+    assert json.loads(signed).keys() - json.loads(encode(OFFER)).keys() == {"signature"}
+    forged = encode(OFFER).replace(b'"new":25', b'"new":26')
+    for value in (
+        forged, signed.replace(b'"new":25', b'"new":26'), forged[:-1] + signed[-80:],
+        Signature(lambda: b"x").put_on(forged), signed[:-1] + b" }",
+        signed[:-1] + b',"new":26}', encode(OFFER)[:-1] + b',"signature":""}',
+    ):  # fmt: skip
+        wire.send([value])
+        assert channel.hear(0) == [], value
+    assert channel.ignored == 7
+    keys[0] = b"new"
+    wire.send([Signature(lambda: b"new").put_on(encode(OFFER))])
+    assert channel.hear(0) == [], "it is looked at again every so often"
+    now[0] += 10.0
+    wire.send([Signature(lambda: b"new").put_on(encode(OFFER))])
+    assert channel.hear(0) == [OFFER]
+
+
+def test_an_offer_that_cannot_be_signed_is_not_said() -> None:
+    """Its task commits it by itself; what needs no signature is said."""
+
+    def gone() -> bytes:
+        raise OSError("no answer")
+
+    channel = TopicChannel(Loop(), "app", Signature(gone))
+    channel.say([MESSAGES[0], OFFER])
+    assert channel.hear(0) == [MESSAGES[0]]
+
+
 def test_a_loss_is_as_large_as_told_and_comes_again_with_the_same_seed() -> None:
     """Of 10,000 messages, within a few standard deviations; what is heard twice comes the second time later."""
     heard: list[list[Message]] = []
     for task in (1, 1, 2):
-        channel = LossyChannel(TopicChannel(Loop(), "app"), Loss(0.15, 0.15, 3), task)
+        channel = LossyChannel(TopicChannel(Loop(), "app", SIGNATURE), Loss(0.15, 0.15, 3), task)
         channel.say(begins(10_000))
         first, second = channel.hear(0), channel.hear(0)
         assert len(first) == len({*map(repr, first)}) == pytest.approx(8_500, abs=150)
@@ -72,7 +114,7 @@ def test_a_loss_is_as_large_as_told_and_comes_again_with_the_same_seed() -> None
 
 def test_only_the_environment_arms_a_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     """A channel that nothing arms is handed on as it is."""
-    channel = TopicChannel(Loop(), "app")
+    channel = TopicChannel(Loop(), "app", SIGNATURE)
     monkeypatch.delenv(VARIABLE, raising=False)
     assert as_lossy_as_told(channel) is channel
     monkeypatch.setenv(VARIABLE, "lose=1,seed=4")

@@ -16,6 +16,7 @@ from exporter.coordinate.leading import OwnsLeast
 from exporter.coordinate.member import Member
 from exporter.coordinate.memory import MemoryTopic
 from exporter.coordinate.rounds import Rounds
+from exporter.coordinate.signature import Signature
 from exporter.core.coordination import Channel
 from exporter.core.memory_committer import MemoryCommitter, MemoryTable
 from exporter.core.memory_merger import MemoryMerger
@@ -27,6 +28,7 @@ from tests.support.lakes import wait_until
 
 P0, P1 = TopicPartition("events", 0), TopicPartition("events", 1)
 INTERVAL_SECS = 0.3
+SIGNATURE = Signature(lambda: b"key")
 
 
 class Wire:
@@ -68,7 +70,7 @@ class Task:
             assert view is not None
             self.committer.trust(table, view)
         self.wire, self.pool, self.released = Wire(ends), ThreadPoolExecutor(3), False
-        channel: Channel = TopicChannel(self.wire, "app")
+        channel: Channel = TopicChannel(self.wire, "app", SIGNATURE)
         leadership = OwnsLeast(lambda: [mine], lambda: [P0, P1])
         member = Member("app", name, self.committer, self.pool, channel, 30.0, lambda: None)
         rounds = Rounds("app", name, INTERVAL_SECS, 30.0)

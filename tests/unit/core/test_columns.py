@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import string
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from exporter.arrow.own_columns import DEAD_LETTER_SCHEMA, KAFKA_COLUMN
-from exporter.core.columns import JSON_TEXT, check_columns, reserved
+from exporter.core.columns import JSON_TEXT, Names, check_columns, folded, reserved
 from exporter.errors import ConfigError
 from exporter.lake.schema import table_schema
 from offsets.partitions import DAY, Spec
@@ -149,3 +150,25 @@ def test_names_that_a_reader_takes_for_one_another_are_refused_at_every_level(
     assert refused(*fields) == says
     inner = refused(field("s", struct(*fields)))
     assert inner.partition(": ")[0] == f"'s.{says[1:].partition(': ')[0]}"
+
+
+LETTERS = (Path(__file__).parents[2] / "golden" / "letters.txt").read_text(encoding="utf-8").splitlines()
+"""Letters that Java takes for one, a line each: by `equalsIgnoreCase`, or by `toLowerCase` of the root locale."""
+
+
+def test_letters_are_one_as_they_are_for_spark() -> None:
+    """All of Unicode: those of a line fold alike, those of two lines apart. In a dotted I are two, `i` and its dot."""
+    folds = [{folded(letter) for letter in line} for line in LETTERS]
+    assert [line for line, found in zip(LETTERS, folds, strict=True) if len(found) > 1] == []
+    assert len({fold for found in folds for fold in found}) == len(LETTERS) > 1300
+    dotted = ("I", "i", "\u0130", "\u0131", "i\u0307", "\u0130\u0307", "I\u0307\u0307")
+    assert {folded(text) for text in dotted} == {"i"}
+    assert folded("\u0130d") == folded("ID") and folded("O\u0307") != folded("o")
+    assert folded("\u0391\u03a3") == folded("\u03b1\u03c2") == folded("\u03b1\u03c3"), "at the end of a word too"
+
+
+@pytest.mark.parametrize("pair", [("\u0130d", "id"), ("\u0131d", "ID"), ("i\u0307", "\u0130"), ("\u1e9e", "\u00df")])
+def test_names_that_spark_takes_for_one_are_refused(pair: tuple[str, str]) -> None:
+    """Java compares letter by letter in upper case and then in lower case: a dotted I is `i` to it."""
+    assert "is there too, and Spark and Delta ignore case" in refused(field(pair[0]), field(pair[1]))
+    assert Names([pair[0]]).clash(pair[1]) and Names([pair[1]]).clash(pair[0])

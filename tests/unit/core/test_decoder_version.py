@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from exporter.core.decoder_version import decoder_version
+from exporter.core.decoder_version import Decoded, decoder_version, versions_read
+from exporter.core.routing import EventTime, Routing, TypeFrom
+from exporter.core.shapes import Shape
 from exporter.core.value_format import JSON, ValueFormat
 
 
@@ -48,8 +51,14 @@ ANOTHER = {
 }
 
 
-def version(*schemas: dict[str, Any], forms: tuple[ValueFormat, ...] = (JSON,)) -> int:
-    return decoder_version([(str(number), json.dumps(schema)) for number, schema in enumerate(schemas)], forms)
+def version(
+    *schemas: dict[str, Any],
+    forms: tuple[ValueFormat, ...] = (JSON,),
+    time_is_text: bool = False,
+    ignores_case: bool = False,
+) -> int:
+    """Of a configuration with these columns, one schema a type."""
+    return decoder_version(Decoded([json.dumps(one) for one in schemas], forms, time_is_text, ignores_case))
 
 
 @pytest.mark.parametrize("name", AS_BEFORE)
@@ -67,15 +76,104 @@ def test_a_required_flag_in_a_struct_that_may_be_null_has_another_verdict(name: 
 @pytest.mark.parametrize(
     ("form", "wanted"),
     [
-        (ValueFormat("connect_json", envelope="debezium"), 2),
-        (ValueFormat("json_schema", "confluent"), 2),
-        (ValueFormat("avro", "confluent", "debezium_mongo"), 2),
-        (ValueFormat("avro", "confluent"), 1),
-        (ValueFormat("protobuf", "confluent"), 1),
+        (ValueFormat("json", "confluent"), 2),
+        (ValueFormat("string"), 1),
         (ValueFormat("bytes"), 1),
     ],
-)  # fmt: skip
+)
 def test_only_rows_of_json_have_it(form: ValueFormat, wanted: int) -> None:
     """One topic of such is enough."""
     assert version(ANOTHER["a struct"], forms=(form,)) == wanted
     assert version(ANOTHER["a struct"], forms=(form, JSON)) == 2
+
+
+PLAIN = struct(id=("long", True), s=("string", False), f=("double", True), d=("decimal(9,2)", True))
+SCHEMA_BASED = ("avro", "protobuf", "json_schema")
+
+
+@pytest.mark.parametrize(
+    ("form", "wanted"),
+    [
+        *((ValueFormat(kind, frame), 3) for kind in SCHEMA_BASED for frame in ("confluent", "none")),
+        (ValueFormat("connect_json"), 3),
+        (ValueFormat(envelope="debezium_mongo"), 3),
+        (ValueFormat(envelope="debezium"), 3),
+        (ValueFormat(envelope="dms"), 3),
+        (JSON, 1),
+        (ValueFormat("json", "confluent"), 1),
+        (ValueFormat("string"), 1),
+        (ValueFormat("bytes"), 1),
+    ],
+)
+def test_the_third_version_counts_where_schemas_and_envelopes_are_read_otherwise(
+    form: ValueFormat, wanted: int
+) -> None:
+    """One topic of such is enough; plain JSON and raw values keep their version."""
+    assert version(PLAIN, forms=(form,)) == version(PLAIN, forms=(JSON, form)) == wanted
+
+
+def test_columns_that_no_configuration_declares_refuse_nothing_for_a_placeholder() -> None:
+    """Debezium's placeholder in a column that was met is null: a type without declared columns keeps its version."""
+    assert version(struct(), forms=(ValueFormat(envelope="debezium"),)) == 1
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "timestamp",
+        "timestamp_ntz",
+        "date",
+        array("timestamp", True),
+        by_key("timestamp", True),
+        struct(at=("timestamp", True)),
+        array(struct(at=(array("timestamp_ntz", False), True)), True),
+    ],
+)
+def test_the_third_version_counts_where_a_time_is_read_from_a_text_of_json(kind: Any) -> None:
+    """Wherever the column is; not for raw values, which have none."""
+    assert version(PLAIN, struct(xs=(kind, True))) == 3
+    assert version(struct(xs=(kind, True)), forms=(ValueFormat("bytes"),)) == 1
+
+
+def test_the_third_version_counts_for_an_event_time_that_is_a_text() -> None:
+    """A number of units, or the record's own time, is read as before."""
+    assert version(PLAIN, time_is_text=True) == 3
+    assert version(PLAIN, time_is_text=True, forms=(ValueFormat("bytes"),)) == 1
+
+
+def test_times_of_json_are_read_as_before_too_and_nothing_else_is() -> None:
+    """So an upgrade alone is no switch of an export of plain JSON, and what it left is drained by its own rules."""
+    times, flags = struct(at=("timestamp", True)), ANOTHER["a struct"]
+
+    def read(form: ValueFormat, *schemas: Any) -> set[int]:
+        return {*versions_read(Decoded([json.dumps(one) for one in schemas], (form,)))}
+
+    assert (read(JSON, times), read(JSON, times, flags), read(JSON, PLAIN)) == ({1, 3}, {2, 3}, {1})
+    assert read(ValueFormat("connect_json"), times) == read(ValueFormat(envelope="debezium"), times) == {3}
+    config = Routing(TypeFrom("topic"), EventTime("record"), (("a", json.dumps(times)),), decoder_version=3)
+    (earlier,) = config.earlier
+    assert (earlier.decoder_version, earlier.strict_times, earlier.is_earlier) == (1, True, False)
+    assert (earlier.earlier, config.strict_times) == ((), False)
+    registered = replace(config, value_format=ValueFormat("avro", "confluent"), decoder_version=1)
+    assert (registered.earlier, registered.strict_times, registered.is_earlier) == ((), False, True)
+
+
+def test_the_third_version_counts_where_names_are_folded() -> None:
+    """Two names are one letter by letter."""
+    assert version(PLAIN, ignores_case=True) == 3
+
+
+@pytest.mark.parametrize(
+    ("time", "shape", "wanted"),
+    [
+        (EventTime("json", "at", "ms"), Shape(json.dumps(PLAIN)), 1),
+        (EventTime("record"), Shape(json.dumps(PLAIN)), 1),
+        (EventTime("json", "at"), Shape(json.dumps(PLAIN)), 3),
+        (EventTime("record"), Shape(json.dumps(PLAIN), case="insensitive"), 3),
+        (EventTime("record"), Shape(json.dumps(struct(at=("timestamp", True)))), 3),
+    ],
+)
+def test_a_configuration_says_itself_what_its_values_are_read_by(time: EventTime, shape: Shape, wanted: int) -> None:
+    """Its event time, what its types decode, and whether they fold names."""
+    config = Routing(TypeFrom("topic"), time, (("order", json.dumps(PLAIN)),), shapes=(("order", shape),))
+    assert config.decoder_here == wanted

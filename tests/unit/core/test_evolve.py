@@ -226,3 +226,37 @@ def test_of_two_types_for_one_column_none_is_both(mine, theirs):
     one, other = (grown(EMPTY, seen_of(*some), Evolution()) for some in values)
     assert union(one, other) is None
     assert union(other, one) is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["_change_type", "_Commit_Version", "_commit_timestamp", "__is_cdc", "_metadata", "_METADATA", "_row_id_",
+     "__delta_internal_is_row_deleted", "_row-id-col-7", "_row-commit-version-col-7", "_tmp_metadata_row_index"],
+)  # fmt: skip
+def test_a_name_that_delta_has_for_itself_is_no_column_of_values(name: str) -> None:
+    """It stays in `_rescued`, whatever the table's properties are by then; inside of a struct it is a name as any."""
+    known = [{"name": name, "type": "string", "nullable": True, "metadata": {}}]
+    assert grown(EMPTY, seen_of({name: 1}), Evolution()) is EMPTY
+    assert known_beforehand(EMPTY, known, "a schema") is EMPTY
+    assert grow({"a": {name: 1}, name: {"b": 1}}) == [f"a <{name} long>"]
+
+
+def test_a_table_that_has_such_a_column_keeps_it() -> None:
+    """An earlier version made it, or a user: values go there as ever."""
+    there = table_schema(json.dumps({"type": "struct", "fields": [_field("_change_type", "string")]}))
+    made = grown(there, seen_of({"_change_type": "c", "a": 1}), Evolution())
+    names = [one["name"] for one in json.loads(made)["fields"]]
+    assert names[:3] == ["_kafka", "_event_time", "_change_type"] and "a" in names
+
+
+def _field(name: str, kind: object) -> dict[str, object]:
+    return {"name": name, "type": kind, "nullable": True, "metadata": {}}
+
+
+def test_a_name_is_a_column_up_to_255_bytes() -> None:
+    """At every level, seen or known from a schema; a longer one stays in `_rescued`, and in no manifest."""
+    fits, long = "n" * 253 + "\u00fc", "n" * 254 + "\u00fc"
+    assert grow({fits: 1, long: 2, "s": {fits: 1, long: 2}}) == [f"{fits} long", f"s <{fits} long>"]
+    assert known_beforehand(EMPTY, [_field(long, "string")], "a schema") is EMPTY
+    assert long not in seen_of({long: 1, "s": [{"x" * 1_000_000: 1}]}).to_json()
+    assert len(seen_of({"x" * 1_000_000: 1}).to_json()) < 100

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +15,6 @@ from tests.support.days import partition_of
 from tests.support.timelines import (
     APP,
     FIRST_DAY,
-    GOLDEN,
     TP,
     Conflict,
     Fault,
@@ -38,17 +36,10 @@ STORIES = golden()
 TIMELINES = {timeline["name"]: timeline for timeline in STORIES["timelines"]}
 CASES = {case["name"]: case for case in STORIES["rebalance"]["cases"]}
 WAYS = [Way(*flags, size) for flags in itertools.product((False, True), repeat=3) for size in (3, 1000)]
-SHARED = Path(__file__).parents[4] / "shared" / "golden" / "timelines.json"
 
 every_timeline = pytest.mark.parametrize("name", TIMELINES)
 every_way = pytest.mark.parametrize("way", WAYS, ids=str)
 every_case = pytest.mark.parametrize("name", CASES)
-
-
-@pytest.mark.skipif(not SHARED.exists(), reason="the shared folder is not beside this checkout")
-def test_our_copy_is_the_shared_file():
-    """The stories told here are those that everybody agreed on."""
-    assert GOLDEN.read_text() == SHARED.read_text()
 
 
 def test_every_story_is_told():

@@ -39,7 +39,7 @@ def test_versions_are_counted_by_table_and_time() -> None:
     assert versions(COMMITS, Span(10.0, 30.0)) == {"order": 3, "click": 1}
 
 
-def test_a_partition_is_handed_over_until_another_task_has_read_its_positions() -> None:
+def test_a_partition_is_handed_over_until_another_task_has_read_of_it() -> None:
     """Whoever gets it in between and gives it on, and whoever reads again what is his, changes nothing."""
     turns = [
         Turn(1.0, "t-0", True), Turn(1.0, "t-1", True), Turn(2.0, "t-0", True),

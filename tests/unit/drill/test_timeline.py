@@ -6,10 +6,11 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import cast
 
+from exporter.drill.lateness import Turn
 from exporter.drill.plain import Commit, PlainLake
 from exporter.drill.record import PARTS, RunRecord
 from exporter.drill.tasks import Task
-from exporter.drill.timeline import Timeline, owned
+from exporter.drill.timeline import Timeline, owned, turns
 from exporter.local.children import Said
 
 
@@ -21,6 +22,7 @@ class FakeTask:
     pid: int
     started_at: float = 0.0
     said: list[Said] = field(default_factory=list)
+    ended_at: float | None = None
 
     def events(self) -> list[Said]:
         """So far."""
@@ -121,3 +123,19 @@ def test_what_tasks_say_stands_in_the_record_once() -> None:
     assert [(mark.kind, mark.text) for mark in record.marks] == [("gives", "t-0"), ("refused", "a")]
     assert (record.refused, record.reread, record.orphans) == (1, 4, 3)
     assert owned(tasks[0]) == set()
+
+
+def test_a_partition_is_a_tasks_once_a_round_has_read_it_that_began_with_its_positions() -> None:
+    """One that was under way when they were read has nothing of it; what is given away again is nobody's meanwhile."""
+    said = [
+        Said(10.0, "positions_recovered", {"floors": {"t-0": 5, "t-1": 5}}),
+        Said(11.0, "round_read", {"records": 3, "secs": 1.5}),
+        Said(11.5, "partition_revoked", {"partition": "t-1"}),
+        Said(12.4, "round_read", {"records": 9, "secs": 2.0}),
+        Said(13.0, "round_read", {"records": 9, "secs": 0.5}),
+    ]
+    task = FakeTask("run-2", 2, 0.0, said)
+    assert turns(cast(Task, task)) == [Turn(11.5, "t-1", False), Turn(12.4, "t-0", True)]
+    task.ended_at = 20.0
+    task.said = [Said(9.0, "partition_assigned", {"partition": "t-0"}), *said]
+    assert turns(cast(Task, task))[-1] == Turn(20.0, "t-0", False)

@@ -16,6 +16,7 @@ from exporter.core.manifest import REASON, TOMBSTONES
 from exporter.core.order import StagingOrder
 from exporter.core.record_columns import RecordColumns
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
+from exporter.core.schemas import KnownSchemas, SchemaText
 from exporter.core.value_format import ValueFormat
 from exporter.core.writers import PartitionPlan
 from exporter.executor.extras import with_key, without_empty
@@ -88,6 +89,26 @@ def test_a_record_without_a_value_is_a_dead_letter_or_counted(tmp_path: Path, co
     assert counts.get(TOMBSTONES, 0) == (2 if counted else 0)
     assert counts.get(f"{REASON}tombstone", 0) == (0 if counted else 2)
     assert counts["records"] == 4
+
+
+@pytest.mark.parametrize("counted", [False, True])
+def test_the_null_of_a_union_is_a_record_without_a_value(tmp_path: Path, counted: bool) -> None:
+    """As a null is, whatever its event type would be; its dead letter keeps the bytes that were sent."""
+    text = SchemaText("AVRO", '["null",{"type":"record","name":"R","fields":[{"name":"x","type":"int"}]}]')
+    form = ValueFormat("avro", "confluent", tombstones="count" if counted else "dead_letter")
+    head = b"\0\0\0\0\7"
+    batch = records([head + b"\2\4", head + b"\0", None, head + b"\0\0"])
+    for source, table in ((TypeFrom("schema", "short"), "R"), (TypeFrom("key"), "k")):
+        root = tmp_path / table
+        routing = replace(RAW, type_from=source, value_format=form, new_type="table", unrouted="count")
+        rows, counts = staged(root, batch, routing, schemas=KnownSchemas({7: [text]}))
+        letters = {row["_kafka"]["offset"]: (row["reason"][:12], row["value"]) for row in rows[DEAD_LETTERS]}
+        if not counted:
+            assert letters.pop(1) == ("tombstone: t", head + b"\0") and letters.pop(2) == ("tombstone: t", None)
+        assert counts.get(TOMBSTONES, 0) == (2 if counted else 0)
+        assert letters.pop(3) == ("trailing_byt", head + b"\0\0")
+        if table == "R":
+            assert [row["_kafka"]["offset"] for row in rows["R"]] == [0] and not letters
 
 
 def test_what_was_done_to_a_row_gets_its_key_as_text() -> None:

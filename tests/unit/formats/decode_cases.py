@@ -305,6 +305,25 @@ _FLAT: dict[str, bytes] = {
     "ts beyond the last and a mismatch": b'{"ts":"9999-12-31T19:00:00-05:00","i":"x"}',
     "ts beyond the last and unknown": b'{"ts":"9999-12-31T19:00:00-05:00","u":1}',
     "ts lower case": b'{"ts":"2024-01-05t10:11:12z"}',
+    "ts lower case 9 digits": b'{"ts":"2024-01-05t10:11:12.123456789z"}',
+    "ts lower case no zone": b'{"ts":"2024-01-05t10:11:12"}',
+    "ts comma": b'{"ts":"2024-01-05T10:11:12,5Z"}',
+    "ts comma 9 digits": b'{"ts":"2024-01-05T10:11:12,123456789Z"}',
+    "ts comma no digits": b'{"ts":"2024-01-05T10:11:12,Z"}',
+    "ts leap second": b'{"ts":"2016-12-31T23:59:60Z"}',
+    "ts leap second fraction": b'{"ts":"2016-12-31t23:59:60,999999999z"}',
+    "ts leap second by zone": b'{"ts":"2017-01-01T05:29:60+05:30"}',
+    "ts leap second by another zone": b'{"ts":"2017-01-01T05:59:60+05:30"}',
+    "ts leap second no zone": b'{"ts":"2016-12-31 23:59:60"}',
+    "ts leap second escaped": b'{"ts":"2016-12-31T23:59\\u003a60Z"}',
+    "ts leap second no day": b'{"ts":"2016-02-30T23:59:60Z"}',
+    "ts leap second last": b'{"ts":"9999-12-31T23:59:60Z"}',
+    "ts :61": b'{"ts":"2016-12-31T23:59:61Z"}',
+    "ts word -infinity": b'{"ts":"-infinity"}',
+    "ts word Infinity": b'{"ts":"Infinity"}',
+    "ts infinite micros": b'{"ts":9223372036825200000}',
+    "ts infinite millis": b'{"ts":-9223372036832400}',
+    "ts nearly infinite": b'{"ts":9223372036825200001}',
     "ts +15:00": b'{"ts":"2024-01-05T10:11:12+15:00"}',
     "ts +24:00": b'{"ts":"2024-01-05T10:11:12+24:00"}',
     "ts escaped": b'{"ts":"2024\\u002d01-05T10:11:12Z"}',
@@ -375,6 +394,10 @@ _CAST: dict[str, bytes] = {
     "date nested bad": b'{"n":{"on":"x"}}',
     "date null nested": b'{"n":{"on":null}}',
     "date arabic": '{"on":"\u0662\u0660\u0662\u0664-01-05"}'.encode(),
+    "date infinity": b'{"on":"infinity"}',
+    "date -infinity in a struct": b'{"n":{"on":"-infinity"}}',
+    "date infinite days": b'{"on":-2147472692}',
+    "date many days": b'{"on":-2147472693}',
     "base64": b'{"bin":"AAECAw=="}',
     "base64 empty": b'{"bin":""}',
     "base64 no padding": b'{"bin":"AAECAw"}',
@@ -391,6 +414,10 @@ _CAST: dict[str, bytes] = {
     "ntz": b'{"ntz":"2024-01-05T10:11:12.5"}',
     "ntz zone": b'{"ntz":"2024-01-05T10:11:12+02:00"}',
     "ntz 9 digits": b'{"ntz":"2024-01-05T10:11:12.123456789"}',
+    "ntz lower case": b'{"ntz":"2024-01-05t10:11:12,5"}',
+    "ntz lower case zone": b'{"ntz":"2024-01-05t10:11:12z"}',
+    "ntz leap second": b'{"ntz":"2016-12-31T23:59:60"}',
+    "ntz infinity": b'{"ntz":"infinity"}',
     "ntz bad": b'{"ntz":"x"}',
     "ntz first": b'{"ntz":"0001-01-01T00:00:00"}',
     "ntz year 0": b'{"ntz":"0000-12-31T23:59:59.999999"}',
@@ -546,8 +573,8 @@ def code_of(decoded: object, row: int = 0) -> str:
 
 
 def main() -> None:
-    """Rewrite the golden file from what the code says now."""
-    from test_decoder import decoded_alone
+    """Rewrite the golden file from what the code says now: python -m tests.unit.formats.decode_cases."""
+    from tests.unit.formats.test_decoder import decoded_alone
 
     verdicts = {name: code_of(decoded_alone(schema, value)) for name, (schema, value) in CASES.items()}
     GOLDEN.write_text(json.dumps(verdicts, indent=0, ensure_ascii=False) + "\n")

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.core.schemas import KnownSchemas, Unknown
+from exporter.core.schemas import NO_SCHEMAS, KnownSchemas, Unknown
 from exporter.core.value_format import JSON, ValueFormat
 from exporter.formats.frames import NO_ID, confluent_ids, framed, readable, row_schemas
+from exporter.formats.places import places_of
 from offsets.ranges import TopicPartition
 from tests.support.fake_schemas import FRAMED, TEXT, value
 
@@ -65,7 +66,7 @@ def test_values_of_unknown_schemas_are_hidden_from_who_reads_values():
 def test_rows_tell_the_schemas_that_they_were_written_by():
     """By id; rows without a frame by none."""
     values = binary(value(7, "a"), b"none", value(8, "b"), value(7, "c"))
-    found = row_schemas(values, confluent_ids(values), FRAMED)
+    found = row_schemas(confluent_ids(values), None)
     assert [found.of(pa.array(rows, pa.int32())) for rows in ([0, 3], [1], [1, 2], [0, 1, 2, 3])] == [
         ["7"], [], ["8"], ["7", "8"],
     ]  # fmt: skip
@@ -83,6 +84,7 @@ def test_a_message_has_its_place_in_its_file(head, place):
     """As Confluent writes it: varints in zigzag; what cannot be read is the reader's to refuse."""
     tail = b"" if place == "" and head not in (b"\x00", b"\x02\x00") else b"\xff\x07"
     values = binary(value(7, "") + head + tail, value(7, "") + b"\x00", value(7, "") + b"\x02\x04")
-    found = row_schemas(values, confluent_ids(values), PROTOBUF)
+    ids = confluent_ids(values)
+    found = row_schemas(ids, places_of(values, ids, PROTOBUF, NO_SCHEMAS))
     assert found.of(pa.array([0])) == [f"7:{place}" if place else "7"]
     assert found.of(pa.array([1, 2])) == ["7", "7:2"]

@@ -48,7 +48,7 @@ def names(found: Any) -> list[str]:
 def test_a_registered_schema_gives_its_columns() -> None:
     """By id and place; none of what no column can hold, or is not decided."""
     columns = FromSchemas(ROUTING, registered, files)
-    found = [names(columns.of_key(key, KNOWN)) for key in ("7", "7:1.0", "8", "1")]
+    found = [names(columns.of_key(key, KNOWN, "t")) for key in ("7", "7:1.0", "8", "1")]
     assert found == [["a"], ["a", "b"], [], []]
     assert not columns.of_type("order")
 
@@ -58,14 +58,14 @@ def test_a_record_that_a_file_has_as_well_is_read_by_the_file() -> None:
     for name, found in (("shop.Order", ["Order"]), ("shop.Click", ["a"])):
         form = replace(FRAMED, schemas=((name, ""),))
         columns = FromSchemas(replace(ROUTING, value_format=form), registered, files)
-        assert names(columns.of_key("7", KNOWN)) == found
+        assert names(columns.of_key("7", KNOWN, "t")) == found
 
 
 def test_of_an_envelope_the_row_counts() -> None:
     """What is around it is no column."""
     wrapped = replace(ROUTING, value_format=replace(FRAMED, envelope="debezium"))
-    assert names(FromSchemas(wrapped, registered, files).of_key("9", KNOWN)) == ["id"]
-    assert not FromSchemas(wrapped, registered, files).of_key("7", KNOWN)
+    assert names(FromSchemas(wrapped, registered, files).of_key("9", KNOWN, "t")) == ["id"]
+    assert not FromSchemas(wrapped, registered, files).of_key("7", KNOWN, "t")
 
 
 TWO = ValueFormat("avro", "none", schemas=(("shop.Click", ""), ("shop.Order", "")))
@@ -94,3 +94,25 @@ def test_of_several_formats_the_topic_tells_if_it_is_the_type() -> None:
     assert not FromSchemas(mixed, registered, files).of_type("orders")
     by_topic = FromSchemas(replace(mixed, type_from=TypeFrom("topic")), registered, files)
     assert (names(by_topic.of_type("orders")), by_topic.of_type("clicks")) == (["Order"], ())
+
+
+def test_of_a_registered_schema_the_format_of_the_topic_counts() -> None:
+    """Whether its row stands in an envelope, and whether Connect's names mean types: each topic by its own."""
+    asked: list[str] = []
+
+    def noting(schema: SchemaText, place: str, semantic: str) -> Columns:
+        asked.append(semantic)
+        return registered(schema, place, semantic)
+
+    changes = replace(FRAMED, envelope="debezium", semantic_types="connect")
+    columns = FromSchemas(replace(ROUTING, topic_formats=(("db", changes),)), noting, files)
+    found = {topic: names(columns.of_key("9", KNOWN, topic)) for topic in ("db", "plain")}
+    assert found == {"db": ["id"], "plain": ["op", "before", "after"]}
+    assert (names(columns.of_key("7", KNOWN, "plain")), asked) == (["a"], ["connect", "none", "none"])
+
+
+def test_of_schemas_in_files_the_format_of_the_topic_counts() -> None:
+    """Where the type does not say the topic, it is told once a record has come from one."""
+    mixed = replace(ROUTING, value_format=JSON, topic_formats=(("o.*", replace(TWO, message="shop.Order")),))
+    columns = FromSchemas(mixed, registered, files)
+    assert (names(columns.of_type("any", "orders")), columns.of_type("any", "clicks")) == (["Order"], ())

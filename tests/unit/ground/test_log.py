@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import io
 import json
 import logging
 import re
@@ -244,3 +245,14 @@ def test_stdout_stays_empty_even_if_nobody_configures_logs() -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
     assert done.stdout == ""
     assert "round_failed" in done.stderr
+
+
+@pytest.mark.parametrize("json", [False, True])
+def test_a_line_of_the_log_is_one_that_every_stream_takes(json: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also one that refuses what it cannot encode."""
+    stream = io.TextIOWrapper(io.BytesIO(), "utf-8", errors="strict", write_through=True)
+    monkeypatch.setattr("sys.stderr", stream)
+    configure(json)
+    log.warning(Event.ROUND_FAILED, error="a \ud800 b")
+    text = stream.buffer.getvalue().decode()  # type: ignore[attr-defined]
+    assert text.count("\n") == 1 and "round_failed" in text and "ud800" in text

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+from kafka.errors import UnknownTopicOrPartitionError
+
+from exporter.errors import BrokerSilent
 from exporter.kafka.topics_beside import TopicsBeside
 from offsets.ranges import TopicIdentity, TopicPartition
 
@@ -19,6 +23,8 @@ class Reader:
         return {"events": TopicIdentity("cluster", "topic", (0, 1))}
 
     def high_watermarks(self, tps: Any) -> dict[TopicPartition, int]:
+        if unknown := {*tps} - {*P}:
+            raise BrokerSilent(f"{unknown}") from UnknownTopicOrPartitionError()
         return dict.fromkeys(tps, 7)
 
     def close(self) -> None:
@@ -40,3 +46,13 @@ def test_a_connection_is_made_when_somebody_asks_and_once() -> None:
     assert beside.high_watermarks(P[:1]) == {P[0]: 7}
     beside.close()
     assert [one.closed for one in made] == [True]
+
+
+def test_of_a_partition_that_is_gone_no_end_is_told_and_that_of_the_others_is() -> None:
+    """A topic that was deleted keeps nobody's offers from being committed."""
+    beside = TopicsBeside(lambda: Reader())  # type: ignore[arg-type,return-value]
+    gone = TopicPartition("gone", 0)
+    assert beside.ends_there([gone, P[1]]) == {P[1]: 7}
+    assert beside.ends_there(P) == dict.fromkeys(P, 7)
+    with pytest.raises(BrokerSilent):
+        beside.high_watermarks([gone])

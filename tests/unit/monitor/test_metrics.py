@@ -68,6 +68,7 @@ def test_the_numbers_are_those_of_the_snapshot() -> None:
     assert found["exporter_outage_seconds"] == {at({"dependency": "kafka"}): 10}
     job = {"job": "mirrored"}
     assert found["exporter_derive_rows_total"] == {at(job): 70}
+    assert found["exporter_derive_left_out_rows_total"] == {at({**job, "why": "null key"}): 5}
     assert found["exporter_derive_runs_total"][at({**job, "outcome": "failed"})] == 2
     assert found["exporter_derive_behind_seconds"] == {at(job): 40}
     assert found["exporter_derive_failing"] == {at(job): 0}

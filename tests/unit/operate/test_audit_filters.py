@@ -16,10 +16,12 @@ from exporter.core.shapes import Shape
 from exporter.formats.decoder import Decoder
 from exporter.operate.audit.codes import EITHER, LETTERS, sifted
 from exporter.operate.audit.contents.documents import NotJson, read
+from exporter.operate.audit.rules import functions
 from exporter.operate.audit.rules.expressions import evaluated
 from exporter.operate.audit.rules.filters import Filter
 from exporter.operate.audit.rules.sights import Sight
 from exporter.operate.audit.rules.values import Unsure, sql_of
+from tests.unit.shape.rows import columns
 
 CODE = 4
 RECORD = {
@@ -149,3 +151,15 @@ def test_several_expressions_are_of_one_row() -> None:
     assert sql_of({"type": "map", "keyType": "string", "valueType": INNER, "valueContainsNull": True}) == (
         'MAP(TEXT, STRUCT("x" INTEGER))'
     )
+
+
+def test_whatever_a_function_does_on_a_row_it_is_that_row_on_which_it_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It raises anything, ends the process or does not come back: the audit goes on with the others."""
+    monkeypatch.setattr(functions, "CALL_SECS", 0.3)
+    for name, bad in (("fails_oddly", {1, 2, 3, 4, 5, 6}), ("hangs", {2})):
+        shape = Shape(columns(a="long"), python=f"tests.unit.shape.test_function:{name}", python_version="1",
+                      python_columns=columns(twice="long"))  # fmt: skip
+        values = [-1 if name == "hangs" and value == 2 else value for value in range(8)]
+        made = functions.Function(shape).made(pa.table({"a": values}))
+        good = [value for _, table in made for value in table.column("twice").to_pylist()]
+        assert good == [value for row, value in enumerate(values) if row not in bad]

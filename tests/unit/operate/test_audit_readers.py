@@ -24,7 +24,7 @@ from exporter.errors import ConfigError
 from exporter.operate.audit.contents.documents import equal, same_scalar
 from exporter.operate.audit.contents.typed import Day, Floating, Instant
 from exporter.operate.audit.expected.expected import check
-from exporter.operate.audit.readers.reader import Refused, Sent, Undecided
+from exporter.operate.audit.readers.reader import NoValue, Refused, Sent, Undecided
 from exporter.operate.audit.readers.reading import Reading, event_type_of
 from exporter.operate.audit.readers.telling import telling
 from offsets.ranges import TopicPartition
@@ -118,9 +118,9 @@ def test_what_json_says_of_these_types_is_the_same_value() -> None:
             {"type": "record", "name": "R", "fields": [{"name": "a", "type": {"type": "array", "items": "null"}}]},
             b"\x80\xc2\xd7\x2f\x00",
         ),
-        ({"type": "record", "name": "R", "fields": [{"name": "a", "type": ["null", "R"]}]}, b"\x00"),
+        ({"type": "record", "name": "R", "fields": [{"name": "a", "type": ["null", "R"]}]}, b"\x02" * 51 + b"\x00"),
     ],
-    ids=["trailing", "int of 33 bits", "cut", "no UTF-8", "no such branch", "empty", "nothing often", "recursive"],
+    ids=["trailing", "int of 33 bits", "cut", "no UTF-8", "no such branch", "empty", "nothing often", "too deep"],
 )
 def test_an_avro_value_that_no_table_may_have_is_refused(schema: Any, body: bytes) -> None:
     """By the library, or by what the audit knows beyond it; what takes no bytes is never counted out."""
@@ -318,6 +318,44 @@ def test_connect_s_names_of_avro_s_records_change_nothing() -> None:
     assert sent(of_file(schema, semantic_types="connect"), avro(schema, value)).document == value
 
 
+def test_a_record_in_itself_is_a_document_up_to_a_depth() -> None:
+    """Of Protobuf its bytes are kept as they were sent, which this library does not say: nothing is compared."""
+    schema = {"type": "record", "name": "R", "fields": [{"name": "a", "type": ["null", "R"]}]}
+    assert sent(of_file(schema), b"\x02\x02\x00").document == {"a": {"a": {"a": None}}}
+    assert sent(of_file(schema), b"\x02" * 50 + b"\x00").comparable
+    text = text_of('syntax = "proto3"; message A { int32 x = 1; A a = 2; }')
+    reading = Reading(ValueFormat("protobuf", schemas=(("a", text),)), KnownSchemas())
+    found = sent(reading, b"\x08\x05\x12\x02\x08\x06")
+    assert (found.document["x"], found.name, found.comparable) == (5, "A", False)
+    with pytest.raises(Undecided):
+        sent(reading, b"\x12\x02\x08")
+
+
+def test_of_a_union_at_the_root_the_branch_is_the_document() -> None:
+    """Registered by references, or the one union of the files; its null is no value, and other damage is refused."""
+    other = {"type": "record", "name": "shop.T", "fields": [{"name": "s", "type": "shop.S"}]}
+    s = {**S, "name": "shop.S"}
+    texts = [SchemaText("AVRO", json.dumps(one)) for one in (s, other)]
+    root = SchemaText("AVRO", '["null","shop.S","shop.T","int"]', (("shop.S", texts[0]), ("shop.T", texts[1])))
+    reading = Reading(ValueFormat("avro", "confluent"), KnownSchemas({7: [root]}))
+    head = b"\0\0\0\0\7"
+    found = [sent(reading, head + body) for body in (b"\2\4", b"\4\6", b"\x82\0\4")]
+    assert [(one.name, one.document) for one in found] == [
+        ("shop.S", {"x": 2}), ("shop.T", {"s": {"x": 3}}), ("shop.S", {"x": 2}),
+    ]  # fmt: skip
+    with pytest.raises(NoValue):
+        sent(reading, head + b"\0")
+    for body in (b"", b"\0\0", b"\1", b"\6\2", b"\x08", b"\xff" * 12, b"\2", b"\2\4\0"):
+        with pytest.raises(Refused) as odd:
+            sent(reading, head + body)
+        assert type(odd.value) is Refused
+    files = tuple((str(at), json.dumps(one)) for at, one in enumerate((s, other, ["shop.T", "shop.S"])))
+    bare = Reading(ValueFormat("avro", schemas=files), KnownSchemas())
+    assert sent(bare, b"\2\4").name == "shop.S"
+    named = Reading(ValueFormat("avro", schemas=files, message="shop.S"), KnownSchemas())
+    assert sent(named, b"\4").document == {"x": 2}
+
+
 def test_the_event_type_is_the_schema_s_name_or_a_field() -> None:
     """Whole or short; a field that is no text says none."""
     value = Sent({"a": {"b": "x", "n": 1}}, "shop.Order", "s.t")
@@ -327,8 +365,12 @@ def test_the_event_type_is_the_schema_s_name_or_a_field() -> None:
 
 
 def test_workers_tell_each_configuration_what_it_asks_for() -> None:
-    """By index; nothing of the formats that Spark reads, and of null values."""
+    """By index; nothing of the formats that Spark reads, and of null values. The null of a union is told as such."""
     schema = {"type": "record", "name": "a.R", "fields": [{"name": "n", "type": "long"}]}
+    optional = ValueFormat("avro", schemas=(("a", json.dumps(["null", schema])),))
+    run = telling((Routing(TypeFrom("topic"), EventTime("record"), (), value_format=optional),), {}, 100)
+    (found,) = run(iter([pa.RecordBatch.from_pylist([{"value": b"\0", "topic": "t", "partition": 0, "offset": 0}])]))
+    assert [one["empty"] for one in found.column("told")[0].as_py()] == [True]
     form = ValueFormat("avro", schemas=(("a", json.dumps(schema)),))
     said: dict[str, Any] = {"type_from": TypeFrom("schema", "short"), "types": ()}
     first = Routing(**said, event_time=EventTime("json", "n", "ms"), value_format=form)
@@ -337,8 +379,8 @@ def test_workers_tell_each_configuration_what_it_asks_for() -> None:
             for value, topic in ((b"\x02", "t"), (b"\x02", "u"), (b"", "t"), (None, "t"))]  # fmt: skip
     run = telling((first, second), {}, 100)
     (found,) = run(iter([pa.RecordBatch.from_pylist(rows)]))
-    good = {"whole": True, "doubtful": False, "event_type": "R"}
-    bad = {"whole": False, "doubtful": False, "event_type": None, "time": None}
+    good = {"whole": True, "doubtful": False, "empty": False, "event_type": "R"}
+    bad = {"whole": False, "doubtful": False, "empty": False, "event_type": None, "time": None}
     timed, untimed = {**good, "time": 1_000}, {**good, "time": None}
     assert found.column("told").to_pylist() == [[timed, untimed], [timed, None], [bad, bad], None]
     assert same_scalar(Floating(0.0), 0)

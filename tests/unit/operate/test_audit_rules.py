@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from exporter.operate.audit.codes import EITHER, LETTERS, UNROUTED, sifted, sift
 from exporter.operate.audit.rules.plain import plain_columns
 from exporter.operate.audit.rules.routes import Routes, has_routes
 from exporter.operate.audit.rules.ruling import ruling
+from exporter.operate.audit.rules.values import alike
 from tests.support.naive_rules import COUNTED, takers
 
 TYPES = ("a", "b", "order.v1")
@@ -167,3 +169,18 @@ def test_only_columns_that_no_rule_has_made_are_compared_by_checksum() -> None:
     assert plain(Shape(decoded, case="insensitive"), id="long") == []
     assert plain(Shape(decoded, drop=("mail",)), id="long", name="string") == ["id", "name"]
     assert re.search("id", plain_columns(routing_of(), "a"))
+
+
+LETTERS_ALIKE = (Path(__file__).parents[2] / "golden" / "letters.txt").read_text(encoding="utf-8").splitlines()
+
+
+def test_the_audit_takes_letters_for_one_as_spark_does() -> None:
+    """By the pattern matching of Python, and not as the exporter folds them: all of Unicode."""
+    wrong = [line for line in LETTERS_ALIKE for one in line for other in line if not alike(f"a{one}", f"A{other}")]
+    assert wrong == []
+    firsts = "".join(line[0] for line in LETTERS_ALIKE)
+    for line in LETTERS_ALIKE:
+        found = re.findall(re.escape(line[0]), firsts, re.IGNORECASE)
+        assert found == [line[0]]
+    assert alike("\u0130d", "i\u0307D") and alike("I\u0307", "\u0131") and not alike("o\u0307", "o")
+    assert not alike("stra\u00dfe", "strasse")

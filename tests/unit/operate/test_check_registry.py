@@ -137,3 +137,16 @@ def test_the_settings_reach_the_client(tmp_path: Path) -> None:
     assert (options.timeout_secs, options.unknown_schema_id, options.unknown_after_secs) == (2, "stall", 5)
     assert open_registry(given).known("second").decisions == {}
     assert Pins(FileStore(str(tmp_path / "lake")), "second").ids() == []
+
+
+def test_a_union_at_the_root_gives_columns_to_each_of_its_records(server: FakeRegistry, tmp_path: Path) -> None:
+    """By references, as several event types in one topic are registered; its null is no type."""
+    server.add("order", ORDER)
+    server.add("clicks-value", '{"type":"record","name":"Click","fields":[{"name":"n","type":"int"}]}')
+    references = [{"name": name, "subject": subject, "version": 1}
+                  for name, subject in (("shop.Order", "order"), ("Click", "clicks-value"))]  # fmt: skip
+    server.add("both", '["null", "shop.Order", "Click"]', references=references)
+    assert said([*check_registry(settings(tmp_path, server.url, 'subjects = ["both"]'))])[2:] == [
+        "ok subject both: columns of event type shop.Order: id BIGINT",
+        "ok subject both: columns of event type Click: n INT",
+    ]

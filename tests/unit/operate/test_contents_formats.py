@@ -146,7 +146,7 @@ class Random:
 
     def _plain(self, depth: int) -> Any:
         kind = self.kind(depth + 1)
-        return self._rng.choice(KINDS) if isinstance(kind, list) else kind
+        return self._rng.choice(KINDS) if isinstance(kind, list) or kind == "null" else kind
 
     def value(self, kind: Any) -> Any:
         """A value of a type."""
@@ -192,9 +192,9 @@ def _spoilt(rng: random.Random, body: bytes) -> bytes:
     return body[:at] if roll < 0.95 else body + b"\0"
 
 
-def avro_case(seed: int) -> tuple[SchemaText, list[bytes]]:
+def avro_case(seed: int, kind: type[Random] = Random) -> tuple[SchemaText, list[bytes]]:
     """A schema and framed values, some of them damaged."""
-    made, rng = Random(seed), random.Random(seed)
+    made, rng = kind(seed), random.Random(seed)
     schema = made.record()
     stripped = fastavro.parse_schema(json.loads(json.dumps(schema).replace('"logicalType"', '"was"')))
     values = []
@@ -215,6 +215,70 @@ def test_whatever_avro_has(seed: int) -> None:
     good = check(form, values, {1: text}, fields)
     assert check(form, values, {1: text}, fields[:half], fields[half:]) >= good
     check(form, values, {1: text}, (), fields[half:])
+
+
+class Odd(Random):
+    """Beside all others what no column can hold: records in themselves, branches without fields or of one name."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self._open: list[str] = []
+        self.named: dict[str, Any] = {}
+        self._deep = 0
+
+    def record(self, depth: int = 0) -> dict[str, Any]:
+        """It may stand in itself."""
+        self._open.append(f"a.R{self._names + 1}")
+        made = super().record(depth)
+        self._open.pop()
+        self.named[made["name"]] = made
+        return made
+
+    def kind(self, depth: int) -> Any:
+        """Odd in a third of all cases."""
+        roll = self._rng.random()
+        if roll < 0.66:
+            return super().kind(depth)
+        self._names += 1
+        empty = {"type": "record", "name": f"a.E{self._names}", "fields": []}
+        alike = [{"type": "record", "name": f"{space}.Same{self._names}", "fields": [{"name": "x", "type": "int"}]}
+                 for space in "abA"]  # fmt: skip
+        self.named |= {one["name"]: one for one in (empty, *alike)}
+        again = self._rng.choice(self._open)
+        return self._rng.choice([
+            ["null", empty], [empty, "string"], alike, ["null", *alike], [again, "null"], ["null", again, "long"],
+            {"type": "array", "items": again}, {"type": "map", "values": ["null", again]},
+            {"type": "map", "values": empty}, {"type": "map", "values": "null"}, empty, "null",
+            {"type": "bytes", "logicalType": "decimal", "precision": 50, "scale": 3},
+        ])  # fmt: skip
+
+    def value(self, kind: Any) -> Any:
+        """Records in themselves end sooner or later."""
+        if isinstance(kind, list):
+            some = [one for one in kind if one == "null"] if self._deep > 6 and "null" in kind else kind
+            picked = self._rng.choice(some)
+            name = picked if isinstance(picked, str) else picked.get("name")
+            made = self.value(picked)
+            return (name, made) if name in self.named and self.named[name]["type"] == "record" else made
+        if kind == "null" or (isinstance(kind, str) and kind in self.named):
+            return None if kind == "null" else self.value(self.named[kind])
+        self._deep += 1
+        try:
+            if not isinstance(kind, str) and kind["type"] in ("array", "map") and self._deep > 6:
+                return [] if kind["type"] == "array" else {}
+            return super().value(kind)
+        finally:
+            self._deep -= 1
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_what_no_column_can_hold_is_in_rescued_and_refuses_nothing(seed: int) -> None:
+    """Random schemas with such fields and branches: each row is what fastavro reads, in columns and `_rescued`."""
+    text, values = avro_case(seed, Odd)
+    fields, form = registered(text).fields, ValueFormat("avro", "confluent")
+    good = check(form, values, {1: text}, fields)
+    assert 0 < check(form, values, {1: text}, (), fields) >= good
+    assert check(form, values, {1: text}, ()) >= good
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 
@@ -100,3 +101,25 @@ def test_settings_that_cannot_work_are_refused_as_a_start_refuses_them() -> None
     """Before a line is read."""
     with pytest.raises(ConfigError, match="there is no column"):
         judged(HEAD + TABLES + "drop = ['x']\n", "{")
+
+
+def test_a_protobuf_oneof_of_messages_is_split_by_rules(tmp_path: Path) -> None:
+    """As the handbook says (formats.md): a table for each member, its columns those of the member's message."""
+    proto = """syntax = "proto3"; package shop;
+        message Customer { int64 id = 1; string name = 2; }
+        message Purchase { int64 id = 1; double amount = 2; }
+        message AllTypes { oneof oneof_type { Customer customer = 1; Purchase purchase = 2; } }"""
+    (tmp_path / "all.proto").write_text(proto)
+    page = Path(__file__).parents[3] / "deploy" / "handbook" / "formats.md"
+    settings = page.read_text("utf-8").split("A `oneof` of messages")[1].split("```toml\n")[1].split("```")[0]
+    toml = HEAD + settings.replace('value_format = { kind = "protobuf" }', "").replace("schema_registry", "#") + (
+        '\n[value_format]\nkind = "protobuf"\nframe = "none"\nschema_files = ["all.proto"]\nmessage = "shop.AllTypes"\n'
+    )  # fmt: skip
+    customer, order = b"\x0a\x07\x08\x01\x12\x03Ada", b"\x12\x0b\x08\x02\x11" + bytes(7) + b"\x40"
+    found = judged(toml, *(json.dumps({"value_base64": base64.b64encode(one).decode()}) for one in (customer, order)),
+                   records=True)  # fmt: skip
+    rows = [{fate.event_type: fate.row for fate in one.fates if fate.went == "row"} for one in found]
+    assert [[*one] for one in rows] == [["customer"], ["purchase"]]
+    first, second = rows[0]["customer"] or {}, rows[1]["purchase"] or {}
+    assert {**first, **second}.items() >= {"id": 2, "name": "Ada", "amount": 2.0}.items() and first["id"] == 1
+    assert {fate.went for one in found for fate in one.fates} == {"row", "filtered"}

@@ -110,6 +110,14 @@ def test_what_found_no_column_is_told_at_the_place_where_it_stays(text: str, row
     assert rescued_rows([text], COLUMNS) == tuple(RescuedRow(*row) for row in rows)
 
 
+def test_values_that_a_wider_type_would_hold_are_told_as_outgrown() -> None:
+    """Integers beyond an INT's, numbers beyond a FLOAT's or a DECIMAL's; not what no such type holds."""
+    texts = ['{"i": 3000000000, "f": 0.1, "d": 1e30}', '{"i": "x", "f": 1, "d": 7}', '{"i": 1.5, "l": 2e30}']
+    types = {"i": "INT", "f": "FLOAT", "d": "DECIMAL(5,2)", "l": "BIGINT"}
+    told = {row.path: row.outgrown for row in rescued_rows(texts, types)}
+    assert told == {"i": 1, "f": 2, "d": 2, "l": 0}
+
+
 def test_the_paths_with_most_rows_come_first_and_keys_without_end_are_one() -> None:
     """Each row counts once for a path."""
     texts = ['{"a": 1}', '{"a": "x", "z": 1}', '{"z": 1}', '{"z": 1, "items": [{"y": 1}, {"y": 2}]}']

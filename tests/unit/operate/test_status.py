@@ -307,3 +307,13 @@ def test_a_page_has_as_many_rows_as_the_screen_shows() -> None:
     assert (len(folded.rows), folded.left_out) == (20 * 20 // 64, 94)
     assert len(how_far.page_of(found, FakeScreen(200, 1)).rows) == how_far.SCREEN_ROWS_MIN
     assert "read" not in how_far.page_of(found, FakeScreen(30, 26)).columns
+
+
+def test_columns_that_a_schema_has_outgrown_are_told() -> None:
+    """By their table, with both types, and where their values are counted."""
+    outgrown = {"order": ["id from integer to long", "ratio from float to double"]}
+    status = {"from": "x", **snapshot(writer("order", P0, 5), writer("click", P0, 5), outgrown=outgrown).as_dict()}
+    assert [line for line in how_far.head_lines(status) if "OUTGROWN" in line] == [
+        "OUTGROWN: table order: id from integer to long, ratio from float to double: what does not fit is in _rescued, "
+        "`exporter schema` counts it"
+    ]

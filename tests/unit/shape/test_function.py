@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import threading
+import time
+from asyncio import CancelledError
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +14,7 @@ import pytest
 
 from exporter.core.shapes import Shape
 from exporter.errors import ConfigError
+from exporter.shape import function
 from exporter.shape.function import check_function
 from exporter.shape.shaper import Shaper
 from tests.unit.shape.rows import columns, decoded, made, records, shaped
@@ -68,6 +73,40 @@ def counts_days(table: pa.Table) -> Any:
 
 def raises(table: pa.Table) -> Any:
     raise KeyError("colour")
+
+
+class Mute(Exception):
+    """Its own method fails."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no")
+
+
+def fails_oddly(table: pa.Table) -> tuple[pa.Table, None]:
+    """On some rows, each in another way."""
+    ways: dict[int, BaseException] = {
+        1: ValueError("\ud800"), 2: SystemExit(3), 3: GeneratorExit(), 4: Mute(), 5: RecursionError("deep"),
+        6: CancelledError(),
+    }  # fmt: skip
+    for value in table.column("a").to_pylist():
+        if value in ways:
+            raise ways[value]
+    return table.append_column("twice", table.column("a")), None
+
+
+def hangs(table: pa.Table) -> tuple[pa.Table, None]:
+    """On -1 it sleeps, on -2 it goes in circles, and catches what it can; on both for ever."""
+    values, caught = table.column("a").to_pylist(), 0
+    while -1 in values or -2 in values:
+        try:
+            time.sleep(60.0 * (-1 in values))
+        except Exception:  # noqa: BLE001 - what is tested is that it cannot
+            caught += 1
+    return table.append_column("twice", table.column("a")), None
+
+
+def takes_all_memory(table: pa.Table) -> Any:
+    raise MemoryError
 
 
 def shape(name: str, **more: Any) -> Shape:
@@ -159,3 +198,38 @@ def test_a_time_that_readers_of_tables_cannot_read_is_none_for_a_table() -> None
     answer = shaped(Shape(DECODED, python=f"{HERE}:counts_days", python_columns=added), rows(1, 2_932_897, -719_163))
     assert [row for row, _ in answer.bad] == [1, 2]
     assert all("lies outside the years 1 to 9999" in why for _, why in answer.bad)
+
+
+def test_whatever_it_raises_is_one_dead_letter_of_its_row() -> None:
+    """Also what ends a process in Python's way, and what cannot be told: its neighbours are rows of the table."""
+    answer = shaped(shape("fails_oddly"), rows(0, 1, 2, 3, 4, 5, 6, 7))
+    assert answer.table.column("twice").to_pylist() == [0, 7]
+    assert [why.removeprefix("transform_failed: python: ") for _, why in answer.bad] == [
+        "ValueError: \\ud800", "SystemExit: 3", "GeneratorExit:", "Mute: (its text cannot be told: RuntimeError)",
+        "RecursionError: deep", "CancelledError:",
+    ]  # fmt: skip
+    with pytest.raises(MemoryError):  # may be anybody's fault: rules on records that end their task say whose
+        shaped(shape("takes_all_memory"), rows(1))
+
+
+def test_a_row_on_which_it_does_not_come_back_is_a_dead_letter_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether it sleeps or goes in circles; a single row has a second chance, and no alarm is left behind."""
+    monkeypatch.setattr(function, "CALL_SECS", 0.3)
+    monkeypatch.setattr(function, "PART_SECS", 0.2)
+    before = signal.getsignal(signal.SIGALRM)
+    answer = shaped(shape("hangs"), rows(1, -1, 3, -2, 5))
+    assert answer.table.column("twice").to_pylist() == [1, 3, 5]
+    assert answer.bad == [(row, "transform_failed: python: it took longer than 0.3 s") for row in (1, 3)]
+    assert [row for row, _ in shaped(shape("hangs"), rows(-1)).bad] == [0]
+    with pytest.raises(TimeoutError, match="more than 3 rows of a batch"):
+        shaped(shape("hangs"), rows(*[-1] * 5))
+    assert signal.getsignal(signal.SIGALRM) is before and signal.getitimer(signal.ITIMER_REAL)[0] == 0.0
+
+
+def test_in_a_thread_it_takes_what_it_takes() -> None:
+    """An alarm would be another one's."""
+    found: list[list[Any]] = []
+    thread = threading.Thread(target=lambda: found.append(shaped(shape("hangs"), rows(1)).bad))
+    thread.start()
+    thread.join(60.0)
+    assert found == [[]]

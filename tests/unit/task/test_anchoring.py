@@ -14,9 +14,11 @@ from exporter.core.manifest import RoundResult
 from exporter.core.memory_committer import MemoryCommitter
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.core.writers import Fragment, PartitionPlan, StagedFile, Writer, WriterKey
-from exporter.errors import BrokerSilent
-from exporter.protocol.anchor import Moved, Switched
+from exporter.errors import BrokerSilent, ConfigError
+from exporter.lake.table import DeltaTable
+from exporter.protocol.anchor import Failed, Moved, Switched
 from exporter.protocol.known import KnownTables
+from exporter.stores.memory import MemoryStore
 from exporter.task.anchoring import Anchoring
 from offsets.names import AppId
 from offsets.positions import Position
@@ -115,6 +117,19 @@ def test_what_passes_by_itself_is_tried_again_a_second_later(place: Place, error
     assert place.tick(10.9) is None and len(place.asked) == 1
     place.fails = None
     assert place.tick(11.0) is None and place.tick(11.1) is MANIFEST and place.again == []
+
+
+def test_what_no_waiting_changes_ends_the_task_once_it_has_lasted(place: Place) -> None:
+    """As at a start, with what is in the way: exit 2. An outage is waited for, however long (protocol 3.6)."""
+    nothing: Any = None
+    table = DeltaTable(nothing, MemoryStore.at("memory://anchoring"), "app", "click")
+    place.fails = Failed(table, OSError("Input/output error"))
+    for second in range(20):
+        assert place.tick(second) is None
+    place.fails = Failed(table, ValueError("[DELTA_RESERVED] not this name"))
+    with pytest.raises(ConfigError, match="Delta refuses it"):
+        for second in range(20, 40):
+            assert place.tick(second) is None
 
 
 def test_after_a_switch_its_partitions_are_read_again(place: Place) -> None:

@@ -7,20 +7,25 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
-from exporter.core.columns import NO_COLUMNS
-from exporter.core.evolve import Evolution, Evolutions
+from exporter.core.columns import NO_COLUMNS, RECORD
+from exporter.core.evolve import Evolution, Evolutions, known_beforehand
 from exporter.core.manifest import RoundResult
 from exporter.core.memory_committer import MemoryCommitter
+from exporter.core.record_columns import CDC
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.schemas import Schemas
 from exporter.core.seen import At, Seen
+from exporter.core.value_format import JSON
 from exporter.core.writers import Fragment, PartitionPlan, StagedFile, Writer, WriterKey, integrate
 from exporter.errors import TableUnreadable
 from exporter.lake.schema import table_schema
+from exporter.lake.widening import CHANGES
+from exporter.protocol.anchor import Moved
 from exporter.protocol.known import KnownTables
 from exporter.protocol.planned import PlannedColumns
-from exporter.task.growing import AGAIN_MAX, Growing, fitted
+from exporter.task.growing import AGAIN_MAX, WIDENING_TRIES_MAX, Growing, fitted
 from offsets.ranges import OffsetRange, TopicPartition
 from offsets.table_log import TableView, fingerprint_of
 
@@ -126,12 +131,12 @@ class Columns:
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    def of_key(self, key: str, schemas: Any) -> Any:
+    def of_key(self, key: str, schemas: Any, topic: str) -> Any:
         self.asked.append(key)
         kind = "timestamp_ntz" if key == "99" else "decimal(9,2)"
         return [{"name": f"c{key}", "type": kind, "nullable": True, "metadata": {}}] if key != "0" else []
 
-    def of_type(self, event_type: str) -> Any:
+    def of_type(self, event_type: str, topic: str = "") -> Any:
         return ()
 
 
@@ -206,3 +211,130 @@ def test_a_time_without_a_zone_is_no_column_of_a_table_that_has_no_feature_for_i
     assert not growing.plan(result).fragments[0].again and columns_of(known) == {}
     assert known.accept("order", replace(VIEW, writer_features=("timestampNtz",))) == ""
     assert columns_of(known) == {"c99": "timestamp_ntz"}
+
+
+# --- wider types of schemas
+
+
+class Promoting:
+    """A table whose evolved column `a` is an INT, and a schema that says BIGINT; its commit of wider types."""
+
+    event_type = "order"
+
+    def __init__(self) -> None:
+        a, b = self.of_key("1", None, "t")
+        schema = known_beforehand(table_schema(json.dumps({"type": "struct", "fields": [b]})), [a], "schema 1")
+        self.now = replace(VIEW, schema_json=schema, fingerprint=fingerprint_of("f", schema))
+        self.known = knowing(self)
+        assert self.known.accept("order", self.now) == ""
+        self.asked: list[tuple[str, int]] = []
+        self.fails: Exception | None = None
+
+    def of_key(self, key: str, schemas: Any, topic: str) -> Any:
+        kinds = {"1": "integer", "2": "long", "3": "double"}
+        return [{"name": name, "type": kinds[key], "nullable": True, "metadata": {}} for name in ("a", "b")]
+
+    def of_type(self, event_type: str, topic: str = "") -> Any:
+        return ()
+
+    def table(self, name: str) -> Promoting:
+        return self
+
+    def view(self) -> TableView:
+        return self.now
+
+    def widen(self, name: str, view: TableView, schema: str, looked_through: int) -> None:
+        self.asked.append((name, view.version))
+        if self.fails is not None:
+            raise self.fails
+        self.now = replace(view, version=view.version + 1, schema_json=schema, fingerprint=fingerprint_of("f", schema))
+
+    def type_of(self, name: str) -> Any:
+        schema = self.known.planned.schema_of("order", self.known.fingerprints["order"])
+        return next(one["type"] for one in json.loads(schema)["fields"] if one["name"] == name)
+
+
+def test_a_wider_type_of_a_schema_is_given_to_the_table_before_its_records_are() -> None:
+    """By a commit of its own; what was staged for the narrower one is read again, once. A declared column stays."""
+    place = Promoting()
+    growing = Growing(lake=place, known=place.known, widen=place.widen)
+    behind = round_of(place.known, (P1, None))
+    assert not growing.plan(met(round_of(place.known, (P0, None)), "1")).fragments[0].again
+    assert growing.plan(met(round_of(place.known, (P0, None)), "2")).fragments[0].again
+    assert (place.asked, place.type_of("a"), place.type_of("b")) == ([("order", 4)], "long", "integer")
+    column = next(one for one in json.loads(place.now.schema_json)["fields"] if one["name"] == "a")
+    assert column["metadata"][CHANGES] == [{"toType": "long", "fromType": "integer"}]
+    assert growing.plan(behind).fragments[0].again, "staged for the table as it was"
+    assert not growing.plan(met(round_of(place.known, (P0, None)), "2")).fragments[0].again
+    assert len(place.asked) == 1
+
+
+def test_a_table_that_cannot_be_widened_now_keeps_its_type_and_holds_up_nothing() -> None:
+    """Another task changed it, or it cannot be read: tried a few times, and files go on fitting the table as it is."""
+    place = Promoting()
+    place.fails = Moved("changed meanwhile")
+    growing = Growing(lake=place, known=place.known, widen=place.widen)
+    for _ in range(5):
+        assert not growing.plan(met(round_of(place.known, (P0, None)), "2")).fragments[0].again
+        assert place.type_of("a") == "integer"
+    assert len(place.asked) == WIDENING_TRIES_MAX
+
+
+def test_without_the_setting_an_outgrown_column_is_told_once() -> None:
+    """Its table, the column and both types; the column keeps its own."""
+    place = Promoting()
+    growing = Growing(lake=place, known=place.known)
+    with capture_logs() as said:
+        for _ in range(3):
+            assert not growing.plan(met(round_of(place.known, (P0, None)), "2")).fragments[0].again
+    told = [{name: one[name] for name in ("table", "path", "have", "want")} for one in said if "path" in one]
+    assert told == [{"table": "order", "path": "a", "have": "integer", "want": "long"}]
+    assert [*map(str, place.known.planned.outgrown["order"])] == ["a from integer to long"]
+    assert place.type_of("a") == "integer"
+
+
+def test_of_two_schemas_that_come_before_the_table_the_wider_type_counts() -> None:
+    """Whichever was met first: no file has either yet."""
+    for keys in (("1", "2"), ("2", "1")):
+        place = Promoting()
+        growing = Growing(lake=place, known=place.known)
+        growing.plan(met(round_of(place.known, (P0, {"x": 1}), name="new"), *keys))
+        made = {one["name"]: one["type"] for one in json.loads(growing.to_make["new"])["fields"]}
+        assert (made["a"], made["b"]) == ("long", "long")
+
+
+# --- topics of several formats
+
+
+def test_a_table_gets_what_the_formats_of_its_topics_ask_for() -> None:
+    """Of a plain topic no column of what was done to a row; of one with an envelope it comes with the first record."""
+    changes = replace(JSON, envelope="debezium")
+    routing = replace(ROUTING, topic_formats=(("db", changes),))
+    nothing: Any = None
+    known = KnownTables(app="app", routing=routing, topics=nothing, committer=MemoryCommitter())
+    assert known.accept("order", VIEW) == ""
+    growing = Growing(lake=OneTable(), known=known)
+    assert not growing.plan(round_of(known, (P0, None))).fragments[0].again
+    assert names_of(known) == []
+    db = TopicPartition("db", 0)
+    assert [list(one.again) for one in growing.plan(round_of(known, (db, None), (P0, None))).fragments] == [
+        ["order"], ["order"]
+    ]  # fmt: skip
+    assert names_of(known) == [CDC]
+    assert not growing.plan(round_of(known, (db, None))).fragments[0].again
+    growing.plan(round_of(known, (db, None), name="made"))
+    assert '"_cdc"' in growing.to_make["made"]
+
+
+def test_of_types_that_are_topics_each_has_what_its_own_format_asks_for() -> None:
+    """Before any record."""
+    changes = replace(JSON, envelope="debezium")
+    routing = replace(ROUTING, type_from=TypeFrom("topic"), topic_formats=(("db", changes),))
+    planned = PlannedColumns(routing, Evolutions())
+    assert [[one["name"] for one in planned.of_record(name)] for name in ("db", "plain")] == [[CDC], []]
+
+
+def names_of(known: KnownTables) -> list[str]:
+    """The columns of the record in the planned table."""
+    schema = known.planned.schema_of("order", known.fingerprints["order"])
+    return [one["name"] for one in json.loads(schema)["fields"] if RECORD in one["metadata"]]

@@ -6,7 +6,8 @@ import re
 
 DAY_US = 86_400_000_000
 _TIME = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d)(?::?(\d\d)(?::?(\d\d)(?:\.(\d{1,9}))?)?)?)?(?:Z|([+-])(\d\d)(?::?(\d\d))?)?",
+    r"(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d)(?::?(\d\d)(?::?(\d\d)(?:[.,](\d{1,9}))?)?)?)?"
+    r"(?:[Zz]|([+-])(\d\d)(?::?(\d\d))?)?",
     re.ASCII,
 )
 _DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)", re.ASCII)
@@ -31,7 +32,10 @@ def days_of(text: str) -> int | None:
 
 
 def micros(text: str) -> int | None:
-    """Microseconds since 1970 of an ISO time, in UTC if it says no zone, digits beyond microseconds cut; else None."""
+    """Microseconds since 1970 of an ISO time, in UTC if it says no zone, digits beyond microseconds cut; else None.
+
+    A leap second is the moment after it.
+    """
     found = _TIME.fullmatch(text)
     if found is None:
         return None

@@ -50,6 +50,9 @@ class JsonValues:
         """True of a text with numbers or names that are longer than Spark's reader takes."""
         return sf.col("text").rlike(_DOUBTFUL)
 
+    def says_null(self) -> None:
+        """No text of JSON does."""
+
     def compares(self, name: str, kind: Any) -> bool:
         """Safe types, also in structs and arrays, and doubles at the top."""
         return name != "_corrupt_record" and (kind == "double" or _is_safe(kind))

@@ -33,6 +33,10 @@ class ToldValues:
         """True of a value whose schema nothing is decided of."""
         return sf.coalesce(self._told("doubtful"), sf.lit(False))
 
+    def says_null(self) -> Column:
+        """As it was told."""
+        return sf.coalesce(self._told("empty"), sf.lit(False))
+
     def compares(self, name: str, kind: Any) -> bool:
         """Nothing: whole contents are compared instead."""
         return False

@@ -32,6 +32,10 @@ class Values(Protocol):
         """True if a value may be refused here that the exporter takes."""
         ...
 
+    def says_null(self) -> Column | None:
+        """True of a value that says that there is none; None if no value of this format does."""
+        ...
+
     def compares(self, name: str, kind: Any) -> bool:
         """Whether a column of this type (Spark schema JSON, parsed) is read alike in every value that is taken."""
         ...

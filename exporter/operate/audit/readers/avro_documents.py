@@ -1,6 +1,6 @@
 """Avro values, by fastavro without its logical types: what these make of a number or of bytes is told here.
 
-    fastavro ── numbers, texts, bytes, dicts, lists ── by the schema: dates, times, decimals, unions as objects
+    fastavro ── numbers, texts, bytes, dicts, lists ── avro_shapes.py ── a document
 
 Bytes behind a value, an int beyond 32 bits and a decimal with more digits than its type has are refused: fastavro
 takes these.
@@ -10,32 +10,32 @@ from __future__ import annotations
 
 import io
 import json
-import uuid
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 from exporter.core.schemas import SchemaText
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
-from exporter.operate.audit.contents.typed import Day, Floating, Instant
 from exporter.operate.audit.readers.avro_rest import Rest
-from exporter.operate.audit.readers.reader import Refused, Sent, Undecided
-from exporter.operate.audit.readers.semantics import meant
+from exporter.operate.audit.readers.avro_shapes import Shaping
+from exporter.operate.audit.readers.reader import NoValue, Refused, Sent, Undecided
 
-DEPTH_MAX = 50
+DEPTH_MAX = 100
 SINGLE_OBJECT = b"\xc3\x01"
-_PER_SECOND = {"millis": 1_000, "micros": 1_000_000, "nanos": 1_000_000_000}
 
 
 @dataclass(frozen=True)
 class Plan:
-    """One writer's schema. plain: for fastavro, without logical types. whole, named: as written, by full names."""
+    """One writer's schema. plain: for fastavro, without logical types. whole, named: as written, by full names.
+
+    branches: of a union at the root; None of one that is null.
+    """
 
     plain: Any
     whole: Any
     named: Mapping[str, Any]
+    branches: tuple[Plan | Refused | None, ...] = ()
 
     @property
     def name(self) -> str:
@@ -61,12 +61,16 @@ class AvroValues:
         self._fastavro = fastavro
         self._form = form
         self._plans: dict[SchemaText, Plan | Refused | Undecided] = {}
-        self._files = self._of_files()
-        self._by_fingerprint = {self._fingerprint(plan): plan for plan in self._files.values()}
+        self._whole = self._of_files()
+        records = [one for plan in self._whole for one in (plan.branches or (plan,)) if isinstance(one, Plan)]
+        self._files = {one.name: one for one in records}
+        single = self._whole if form.frame == "single_object" else []
+        self._by_fingerprint = {self._fingerprint(plan): plan for plan in single}
 
     def read(self, body: bytes, schema: SchemaText | None) -> Sent:
         """See Reader."""
         plan, body = self._plan(body, schema)
+        plan, body = _branch(plan, body)
         by = self._reader(plan)
         found = self._document(body, plan, by)
         if by is not plan:
@@ -86,7 +90,7 @@ class AvroValues:
             raise Refused(f"fastavro: {error!r}") from error
         if stream.tell() != len(body):
             raise Refused(f"{len(body) - stream.tell()} bytes behind the value")
-        return _Shaping(by.named, self._form.semantic_types == "connect").of(by.whole, raw)
+        return Shaping(by.named, self._form.semantic_types == "connect").of(by.whole, raw, ())
 
     def _plan(self, body: bytes, schema: SchemaText | None) -> tuple[Plan, bytes]:
         """What reads a value, and what is to be read."""
@@ -100,7 +104,9 @@ class AvroValues:
         if self._form.message:
             plan = self._files.get(self._form.message)
         else:
-            plan = next(iter(self._files.values())) if len(self._files) == 1 else None
+            unions = [one for one in self._whole if any(isinstance(branch, Plan) for branch in one.branches)]
+            found = unions or [*self._files.values()]
+            plan = found[0] if len(found) == 1 else None
         if plan is None:
             raise Undecided("it is not told which of the schemas these values have")
         return plan, body
@@ -122,9 +128,9 @@ class AvroValues:
             raise type(found)(*found.args)  # a new one: the same would grow by a traceback each time
         return found
 
-    def _of_files(self) -> dict[str, Plan]:
-        """Full name -> plan; a file may name what another one has, in any order."""
-        left, done, found = [text for _, text in self._form.schemas], list[str](), dict[str, Plan]()
+    def _of_files(self) -> list[Plan]:
+        """A file may name what another one has, in any order."""
+        left, done, found = [text for _, text in self._form.schemas], list[str](), list[Plan]()
         while left:
             tried = [(text, self._tried([text]) or self._tried([*done, text])) for text in left]
             usable = [(text, plan) for text, plan in tried if plan is not None]
@@ -133,7 +139,7 @@ class AvroValues:
             for text, plan in usable:
                 left.remove(text)
                 done.append(text)
-                found[plan.name] = plan
+                found.append(plan)
         return found
 
     def _tried(self, texts: list[str]) -> Plan | None:
@@ -156,18 +162,62 @@ class AvroValues:
                 given = json.loads(text)
                 whole = self._fastavro.parse_schema(_without(given, {"default"}), named_schemas=named)
                 plain = self._fastavro.parse_schema(_without(given, dropped), named_schemas=plain_named)
-            if type(whole) is not dict or whole["type"] not in ("record", "error"):
-                raise Refused("the schema is no record")
-            _check(whole, named, ())
+            if type(whole) is list:
+                same = cast(list[Any], plain)  # it differs in logical types alone
+                branches = tuple(_alone(one, other, plain_named, named) for one, other in zip(same, whole, strict=True))
+                return Plan(plain, whole, named, branches)
+            found = _alone(plain, whole, plain_named, named)
         except Refused:
             raise
         except Exception as error:
             raise Undecided(f"the schema: {error!r}") from error
-        return Plan(plain, whole, named)
+        if not isinstance(found, Plan):
+            raise found or Refused("the schema is no record")
+        return found
 
     def _fingerprint(self, plan: Plan) -> bytes:
-        form = self._fastavro.schema.to_parsing_canonical_form(plan.plain)
+        whole = _without(_defined(plan.whole, plan.named, set()), {"logicalType"})
+        form = self._fastavro.schema.to_parsing_canonical_form(whole)
         return bytes.fromhex(self._fastavro.schema.fingerprint(form, "CRC-64-AVRO"))
+
+
+def _alone(plain: Any, whole: Any, plain_named: Mapping[str, Any], named: Mapping[str, Any]) -> Plan | Refused | None:
+    """What reads values that are of one type; None of null."""
+    if whole == "null":
+        return None
+    if type(whole) is str:
+        plain, whole = plain_named.get(whole), named.get(whole)
+    if type(whole) is not dict or whole["type"] not in ("record", "error"):
+        return Refused("the schema is no record")
+    try:
+        _check(whole, named, ())
+    except Refused as refused:
+        return refused
+    if type(plain) is dict:  # as parsed, with all that it may name
+        plain = {**plain, "__fastavro_parsed": True, "__named_schemas": dict(plain_named)}
+    return Plan(plain, whole, named)
+
+
+def _branch(plan: Plan, body: bytes) -> tuple[Plan, bytes]:
+    """The branch that a value of a union is of, and what follows its number. Raises NoValue, and Refused."""
+    if not plan.branches:
+        return plan, body
+    number = size = 0
+    while True:
+        if size >= min(len(body), 10):
+            raise Refused("the number of a branch is cut off")
+        number += (body[size] & 127) << 7 * size
+        size += 1
+        if body[size - 1] < 128:
+            break
+    if number % 2 or number // 2 >= len(plan.branches):
+        raise Refused("no such branch")
+    found, rest = plan.branches[number // 2], body[size:]
+    if found is None:
+        raise Refused("bytes behind a null") if rest else NoValue("the null of a union")
+    if isinstance(found, Refused):
+        raise Refused(*found.args)
+    return found, rest
 
 
 def _in_order(schema: SchemaText) -> Iterable[str]:
@@ -192,28 +242,37 @@ def _without(schema: Any, dropped: Collection[str]) -> Any:
     return schema
 
 
+def _defined(schema: Any, named: Mapping[str, Any], done: set[str]) -> Any:
+    """A schema in which each name is defined where it stands first."""
+    if isinstance(schema, list):
+        return [_defined(one, named, done) for one in schema]
+    if isinstance(schema, str):
+        return schema if schema in done or schema not in named else _defined(named[schema], named, done)
+    done |= {schema["name"]} if "name" in schema else set()
+    fields = [{**one, "type": _defined(one["type"], named, done)} for one in schema.get("fields", ())]
+    inner = {key: _defined(schema[key], named, done) for key in ("items", "values") if key in schema}
+    return {**schema, **({"fields": fields} if "fields" in schema else {}), **inner}
+
+
 def _check(schema: Any, named: Mapping[str, Any], above: tuple[str, ...]) -> None:
-    """Raises Refused for a schema that no table can have: it contains itself, or repeats what takes no bytes."""
+    """Raises Refused for a schema that is too deep, Undecided for one that repeats what takes no bytes: a few bytes
+    would keep fastavro busy for minutes."""
     if len(above) > DEPTH_MAX:
         raise Refused("the schema is too deep")
     if isinstance(schema, list):
         for one in schema:
             _check(one, named, above)
     elif isinstance(schema, str):
-        if schema in above:
-            raise Refused(f"{schema} contains itself")
-        if schema in named:
+        if schema in named and schema not in above:
             _check(named[schema], named, above)
     elif schema["type"] in ("record", "error"):
-        if schema["name"] in above:
-            raise Refused(f"{schema['name']} contains itself")
         for field in schema["fields"]:
             _check(field["type"], named, (*above, schema["name"]))
     elif schema["type"] in ("array", "map"):
         inner = schema["items" if schema["type"] == "array" else "values"]
         _check(inner, named, (*above, ""))
         if schema["type"] == "array" and _takes_nothing(inner, named):
-            raise Refused("items that take no bytes")
+            raise Undecided("items that take no bytes")
     elif isinstance(schema["type"], (list, dict)):
         _check(schema["type"], named, above)
 
@@ -225,114 +284,6 @@ def _takes_nothing(schema: Any, named: Mapping[str, Any]) -> bool:
         return False
     kind = schema["type"]
     if kind in ("record", "error"):
-        return all(_takes_nothing(one["type"], named) for one in schema["fields"])
+        rest = {name: one for name, one in named.items() if name != schema["name"]}  # one in itself takes what it takes
+        return all(_takes_nothing(one["type"], rest) for one in schema["fields"])
     return bool(kind == "fixed" and schema["size"] == 0) or kind == "null"
-
-
-@dataclass(frozen=True)
-class _Shaping:
-    """From what fastavro gives to a document. connect: names of Connect's types count."""
-
-    named: Mapping[str, Any]
-    connect: bool
-
-    def of(self, schema: Any, value: Any) -> Any:
-        """One value by its type. Raises Refused."""
-        if isinstance(schema, str):
-            return self.of(self.named[schema], value) if schema in self.named else _scalar(schema, {}, value)
-        if isinstance(schema, list):
-            return self._union(schema, value)
-        kind = schema["type"]
-        if kind in ("record", "error"):
-            found: Any = {one["name"]: self.of(one["type"], value[one["name"]]) for one in schema["fields"]} or None
-        elif kind == "array":
-            found = [self.of(schema["items"], one) for one in value]
-        elif kind == "map":
-            found = {name: self.of(schema["values"], one) for name, one in value.items()}
-        elif isinstance(kind, (list, dict)) or kind in self.named:
-            found = self.of(kind, value)
-        else:
-            found = _scalar(kind, schema, value)
-        if self.connect and "connect.name" in schema and kind not in ("record", "error"):
-            parameters = {"scale": schema["scale"]} if "scale" in schema else schema.get("connect.parameters", {})
-            return meant(schema["connect.name"], parameters, found)
-        return found
-
-    def _union(self, members: list[Any], value: Any) -> Any:
-        some = [one for one in members if one != "null"]
-        if value is None:
-            return None
-        member = _member(some, value, self.named)
-        if type(value) is tuple:
-            value = value[1]
-        found = self.of(member, value)
-        kinds = {one if isinstance(one, str) else one["type"] for one in some}
-        if len(some) == 1 or kinds in ({"int", "long"}, {"float", "double"}):
-            return found
-        return {f"member_{_called(member).lower()}": found}
-
-
-def _member(members: list[Any], value: Any, named: Mapping[str, Any]) -> Any:
-    """Which one a value is of: named ones come with their name, of the others there is one for each kind."""
-    if type(value) is tuple:
-        return next(one for one in members if (one if isinstance(one, str) else one.get("name")) == value[0])
-    for one in members:
-        kind = one if isinstance(one, str) else one["type"]
-        if kind in named or kind not in _MADE_OF:
-            continue
-        if type(value) is _MADE_OF[kind] and not (kind == "int" and _beyond(value)):
-            return one
-    raise Refused("no member of the union")
-
-
-_MADE_OF: dict[Any, type] = {
-    "boolean": bool, "int": int, "long": int, "float": float, "double": float, "string": str, "bytes": bytes,
-    "array": list, "map": dict,
-}  # fmt: skip
-
-
-def _beyond(value: Any) -> bool:
-    """Whether a number is beyond 32 bits."""
-    return not -(2**31) <= value < 2**31
-
-
-def _called(member: Any) -> str:
-    """A member's name in a column: its type, of a named one the name without its namespace."""
-    name = member if isinstance(member, str) else member.get("name", member["type"])
-    return str(name).rpartition(".")[2]
-
-
-def _scalar(kind: str, schema: Mapping[str, Any], value: Any) -> Any:
-    """By the type and its logical type, if that is one for it."""
-    logical = schema.get("logicalType", "")
-    if kind == "int" and _beyond(value):
-        raise Refused("an int beyond 32 bits")
-    if kind in ("float", "double"):
-        return Floating(value, kind == "float")
-    if kind in ("bytes", "fixed"):
-        if logical == "decimal" and _is_decimal(kind, schema):
-            return decimal_of(value, schema.get("scale", 0), schema["precision"])
-        return str(uuid.UUID(bytes=value)) if logical == "uuid" and len(value) == 16 else value
-    if kind == "int" and logical == "date":
-        return Day(value)
-    head, _, unit = logical.rpartition("-")
-    if kind == "long" and head in ("timestamp", "local-timestamp") and unit in _PER_SECOND:
-        return Instant(value * 1_000_000 // _PER_SECOND[unit], value)
-    return value
-
-
-def _is_decimal(kind: str, schema: Mapping[str, Any]) -> bool:
-    """Whether a logical type is one, by the specification, and a column can hold it; else its values are bytes."""
-    precision, scale = schema.get("precision"), schema.get("scale", 0)
-    if type(precision) is not int or type(scale) is not int or not 0 <= scale <= precision or not 0 < precision <= 38:
-        return False
-    return kind != "fixed" or (precision <= 3 * schema["size"] and 10**precision <= 2 ** (8 * schema["size"] - 1))
-
-
-def decimal_of(unscaled: bytes, scale: int, precision: int | None = None) -> Decimal:
-    """A number as its unscaled bytes, big-endian. Raises Refused if it has more digits than it may."""
-    number = int.from_bytes(unscaled, "big", signed=True)
-    digits = tuple(map(int, str(abs(number))))
-    if precision is not None and number and len(digits) > precision:
-        raise Refused(f"a decimal of more than {precision} digits")
-    return Decimal((int(number < 0), digits, -scale))

@@ -28,9 +28,51 @@ class TitledJson:
 
     def read(self, body: bytes, schema: SchemaText | None) -> Sent:
         """See Reader."""
-        whole = json.loads(self._only if schema is None else schema.text)
+        document = _object(body)
+        schema = SchemaText("JSON", self._only) if schema is None else schema
+        whole = json.loads(schema.text)
         title = whole.get("title") if type(whole) is dict else None
-        return Sent(_object(body), title if type(title) is str else "")
+        if type(whole) is dict and not title and "properties" not in whole:
+            some = whole.get("oneOf") if type(whole.get("oneOf")) is list else whole.get("anyOf")
+            if type(some) is list:
+                some = [one for one in some if type(one) is not dict or one.get("type") != "null"]
+                title = _choice(document, some, schema)
+        return Sent(document, title if type(title) is str else "")
+
+
+def _choice(document: dict[str, Any], some: list[Any], schema: SchemaText) -> str:
+    """The name of the object that a value is: the one that asks for most of what the value has, alone; or empty."""
+    best: list[tuple[int, str]] = []
+    for one in some:
+        found, ref = _followed(one, schema), one.get("$ref", "") if type(one) is dict else ""
+        if type(found) is not dict or type(found.get("properties")) is not dict:
+            return ""
+        required = found.get("required")
+        asked = {one for one in required if type(one) is str} if type(required) is list else set()
+        fits = asked <= document.keys()
+        for name, told in found["properties"].items():
+            texts = ([told["const"]] if "const" in told else told.get("enum")) if type(told) is dict else None
+            if texts and all(type(text) is str for text in texts):
+                asked.add(name)
+                fits = fits and (type(document.get(name)) is not str or document[name] in texts)
+        if fits:
+            best.append((len(asked), found.get("title") or ref.split("/")[-1]))
+    most = [name for count, name in best if count == max(count for count, _ in best)]
+    return most[0] if len(most) == 1 and len(some) > 1 else ""
+
+
+def _followed(part: Any, schema: SchemaText, hops: int = 20) -> Any:
+    """What a reference leads to, if there is one."""
+    if type(part) is not dict or "$ref" not in part or not hops:
+        return part
+    name, _, pointer = part["$ref"].partition("#")
+    whole = json.loads(schema.text)
+    if name and name != (whole.get("$id") if type(whole) is dict else None):
+        schema = dict(schema.references).get(name, SchemaText("JSON", "null"))
+        whole = json.loads(schema.text)
+    for step in [one for one in pointer.split("/") if one]:
+        whole = whole.get(step) if type(whole) is dict else None
+    return _followed(whole, schema, hops - 1)
 
 
 class ConnectJson:

@@ -38,6 +38,7 @@ class ProtobufValues:
         self._form = form
         self._known: dict[tuple[str, tuple[int, ...]], Any] = {}
         self._of_reader: Any = None
+        self._recursive: dict[Any, bool] = {}
 
     def read(self, body: bytes, schema: SchemaText | None) -> Sent:
         """See Reader."""
@@ -53,10 +54,26 @@ class ProtobufValues:
         except MemoryError as error:
             raise Undecided(str(error)) from error
         except Exception as error:
-            raise Refused(f"protobuf: {error!r}") from error
+            odd = Undecided if self._holds_itself(kind.DESCRIPTOR) else Refused
+            raise odd(f"protobuf: {error!r}") from error
+        name = kind.DESCRIPTOR.full_name
+        if self._holds_itself(kind.DESCRIPTOR):  # where it is in itself the exporter keeps its bytes as they were sent
+            return self._partly(message, name)
         if not message.IsInitialized():
             raise Refused("a required field is missing")
-        return Sent(_document(message, self._reader(kind.DESCRIPTOR.full_name)), kind.DESCRIPTOR.full_name)
+        return Sent(_document(message, self._reader(name)), name)
+
+    def _holds_itself(self, kind: Any) -> bool:
+        if kind not in self._recursive:
+            self._recursive[kind] = _holds_itself(kind, (), set())
+        return self._recursive[kind]
+
+    def _partly(self, message: Any, name: str) -> Sent:
+        """Raises Undecided for what is refused, which may be wrong inside of those bytes alone."""
+        try:
+            return Sent(_document(message, self._reader(name)), name, comparable=False)
+        except Refused as refused:
+            raise Undecided(str(refused)) from refused
 
     def _reader(self, name: str) -> Any:
         """What the files say of a registered message: fields are called as there. None if they say nothing."""
@@ -145,6 +162,18 @@ def _zigzag(body: bytes, at: int) -> tuple[int, int]:
         at, shift = at + 1, shift + 7
         if byte < 0x80:
             return (number >> 1) ^ -(number & 1), at
+
+
+def _holds_itself(kind: Any, above: tuple[str, ...], done: set[str]) -> bool:
+    """Whether a message, or one in it, can stand in itself. above: those that it stands in. done: those that cannot."""
+    if kind.full_name in above:
+        return True
+    if kind.full_name in done:
+        return False
+    inside = (*above, kind.full_name)
+    found = any(one.message_type is not None and _holds_itself(one.message_type, inside, done) for one in kind.fields)
+    done.add(kind.full_name)
+    return found
 
 
 def _document(message: Any, like: Any) -> Any:

@@ -13,6 +13,10 @@ class Refused(NotJson):
     """Certainly no good record: a dead letter."""
 
 
+class NoValue(Refused):
+    """The value says that there is none: a tombstone."""
+
+
 class Undecided(Exception):
     """Nothing can be said of this one: no decision speaks of its schema, or this machine cannot read it."""
 

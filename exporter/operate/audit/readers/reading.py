@@ -1,6 +1,6 @@
 """From the bytes of a record to a document, or to why there is none: frame, decision on its id, format, envelope.
 
-    00, id (4 bytes, big-endian), value     the first decision that speaks of the record counts
+00, id (4 bytes, big-endian), value     the first decision that speaks of the record counts
 """
 
 from __future__ import annotations
@@ -39,12 +39,15 @@ class Reading:
     def _reader(self) -> Reader:
         return reader_of(self._form)
 
-    def read(self, value: bytes, tp: TopicPartition, offset: int) -> Sent:
-        """One value. Raises Refused, and Undecided."""
-        schema, body = self._unframed(value, tp, offset)
+    def read(self, value: bytes, tp: TopicPartition, offset: int, is_row: bool = False) -> Sent:
+        """One value. is_row: its record stands in the table of a type. Raises Refused, and Undecided.
+
+        A row whose id was unknown has been put there by a replay, so by the text.
+        """
+        schema, body = self._unframed(value, tp, offset, is_row)
         return unwrapped(self._reader.read(body, schema), self._form.envelope)
 
-    def _unframed(self, value: bytes, tp: TopicPartition, offset: int) -> tuple[SchemaText | None, bytes]:
+    def _unframed(self, value: bytes, tp: TopicPartition, offset: int, is_row: bool) -> tuple[SchemaText | None, bytes]:
         if self._form.frame != "confluent":
             return None, value
         if len(value) < HEAD or value[0] != 0:
@@ -55,7 +58,10 @@ class Reading:
         decision = self._schemas.of(schema_id, tp, offset)
         if decision is None:
             raise Undecided(f"nothing is decided of schema id {schema_id}")
-        if isinstance(decision, Unknown) and self._schemas.text(schema_id) and offset <= self._replayed.get(tp, -1):
+        text = self._schemas.text(schema_id) if offset <= self._replayed.get(tp, -1) else None
+        if isinstance(decision, Unknown) and text is not None and is_row:
+            return text, value[HEAD:]
+        if isinstance(decision, Unknown) and text is not None:
             raise Undecided(f"schema id {schema_id} was unknown, and a replay may have known it")
         if isinstance(decision, Unknown):
             raise Refused(f"schema id {schema_id} is unknown")
@@ -86,9 +92,7 @@ class Readings:
     replayed: as in Reading.
     """
 
-    def __init__(
-        self, schemas: Mapping[str, KnownSchemas], replayed: Mapping[TopicPartition, int] = NOTHING
-    ) -> None:
+    def __init__(self, schemas: Mapping[str, KnownSchemas], replayed: Mapping[TopicPartition, int] = NOTHING) -> None:
         self._schemas = schemas
         self._replayed = replayed
         self._made: dict[tuple[ValueFormat, str], Reading] = {}

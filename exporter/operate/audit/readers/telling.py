@@ -16,20 +16,23 @@ from exporter.core.routing import Routing
 from exporter.core.schemas import KnownSchemas
 from exporter.core.value_format import ValueFormat
 from exporter.operate.audit.expected.expected import by_spark
-from exporter.operate.audit.readers.reader import Refused, Sent, Undecided
+from exporter.operate.audit.readers.reader import NoValue, Refused, Sent, Undecided
 from exporter.operate.audit.readers.reading import NOTHING, Readings, event_time_of, event_type_of
 from offsets.ranges import TopicPartition
 
-TOLD_DDL = "array<struct<whole: boolean, doubtful: boolean, event_type: string, time: bigint>>"
+TOLD_DDL = "array<struct<whole: boolean, doubtful: boolean, empty: boolean, event_type: string, time: bigint>>"
 """By the index of a configuration; null for one whose format Spark reads, and of values that are null.
 
-whole: it can be a good record. doubtful: that cannot be said. time: microseconds since 1970."""
+whole: it can be a good record. doubtful: that cannot be said. empty: it says that there is no value. time: microseconds
+since 1970."""
 _ONE = pa.struct([
-    ("whole", pa.bool_()), ("doubtful", pa.bool_()), ("event_type", pa.string()), ("time", pa.int64()),
+    ("whole", pa.bool_()), ("doubtful", pa.bool_()), ("empty", pa.bool_()), ("event_type", pa.string()),
+    ("time", pa.int64()),
 ])  # fmt: skip
 _TOLD = pa.list_(_ONE)
-_REFUSED = {"whole": False, "doubtful": False, "event_type": None, "time": None}
+_REFUSED = {"whole": False, "doubtful": False, "empty": False, "event_type": None, "time": None}
 _UNDECIDED = {**_REFUSED, "doubtful": True}
+_EMPTY = {**_REFUSED, "empty": True}
 
 
 def telling(
@@ -97,12 +100,13 @@ class _Teller:
 def _entry(sent: Sent | Refused | None, routing: Routing, form: ValueFormat) -> dict[str, Any]:
     """What is told of a value by one configuration; None: it cannot be read here."""
     if not isinstance(sent, Sent):
-        return _UNDECIDED if sent is None else _REFUSED
+        return _UNDECIDED if sent is None else _EMPTY if isinstance(sent, NoValue) else _REFUSED
     source, time = routing.type_from, routing.event_time
     inside = source.kind in ("json", "schema", "source")
     return {
         "whole": True,
         "doubtful": False,
+        "empty": False,
         "event_type": event_type_of(sent, source) if inside else None,
         "time": event_time_of(sent, time, form.envelope) if time.kind == "json" else None,
     }

@@ -17,7 +17,11 @@ import pyarrow.compute as pc
 
 from exporter.core.shapes import Shape
 from exporter.operate.audit.rules.values import Unsure, arrow_of
+from exporter.text import told
+from exporter.within import within
 
+CALL_SECS = 60.0
+"""What a call may take; a row that takes longer by itself is one on which it fails."""
 KEPT = "kept"
 """Of what a function has made: whether the row is one of the table's."""
 
@@ -29,8 +33,10 @@ class Function:
         module, _, name = shape.python.partition(":")
         try:
             self._call: Callable[[pa.Table], Any] = getattr(import_module(module), name)
-        except Exception as error:
-            raise Unsure(str(error)) from error
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a module may do anything, also end the process
+            raise Unsure(told(error)) from error
         added = json.loads(shape.python_columns)["fields"] if shape.python_columns else []
         self._added = [(one["name"], arrow_of(one["type"])) for one in added]
 
@@ -40,10 +46,11 @@ class Function:
 
     def _made(self, rows: pa.Table, first: int) -> Iterator[tuple[int, pa.Table]]:
         try:
-            made = self._checked(rows, *self._call(rows))
-        except MemoryError:
+            with within(CALL_SECS):
+                made = self._checked(rows, *self._call(rows))
+        except (MemoryError, KeyboardInterrupt):
             raise
-        except Exception:  # noqa: BLE001 - it may raise anything
+        except BaseException:  # noqa: BLE001 - it may raise anything
             half = rows.num_rows // 2
             if half:
                 yield from self._made(rows.slice(0, half), first)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from exporter.core.routing import Routing
 from exporter.operate.audit.contents.typed import as_float
-from exporter.operate.audit.rules.values import member
+from exporter.operate.audit.rules.values import alike, member
 
 _EPOCH = datetime(1970, 1, 1)
 
@@ -115,10 +115,9 @@ def _spelled(value: Any, fields: Sequence[Mapping[str, Any]]) -> Any:
     """An object with the names that its fields are declared by. Raises Unsure."""
     if type(value) is not dict:
         return value
-    known = {one["name"].casefold(): one for one in fields}
     found: dict[str, Any] = {}
     for name, one in value.items():
-        declared = known.get(name.casefold())
+        declared = next((field for field in fields if alike(field["name"], name)), None)
         if declared is not None:
             member(value, name, loose=True)
             one, name = _spelled_in(one, declared["type"]), declared["name"]

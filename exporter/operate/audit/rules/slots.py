@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
-from exporter.operate.audit.codes import EITHER, LETTERS, NOT_HERE, UNKNOWN, WHOLE
+from exporter.operate.audit.codes import EARLIER, EITHER, LETTERS, NOT_HERE, UNKNOWN, WHOLE
 from exporter.operate.audit.columns import PARTITION, nowhere
 from exporter.operate.audit.rules.ruling import TAKER_DDL
 
@@ -80,7 +80,7 @@ def seen_together(grouped: DataFrame) -> DataFrame:
             "whole": sf.max((slot == WHOLE_SLOT) & (rows > 0) & ~nowhere()).over(offset),
             "lone": sf.max((slot == WHOLE_SLOT) & (rows > 0) & ~sf.coalesce("condemned", sf.lit(False))).over(offset),
             "moved": sf.max((slot != WHOLE_SLOT) & (rows > 0) & sf.col("again_table")).over(offset),
-            "of_all": sf.when(first.isin(EITHER, UNKNOWN), first).otherwise(sf.lit(NOT_HERE)),
+            "of_all": sf.when(first.isin(EARLIER, EITHER, UNKNOWN), first).otherwise(sf.lit(NOT_HERE)),
         }
     )
     theirs = sf.max(sf.greatest(expected, sf.lit(LETTERS))).over(offset)

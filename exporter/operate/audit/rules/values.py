@@ -12,6 +12,7 @@ import struct
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -79,6 +80,19 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def alike(one: str, other: str) -> bool:
+    """Whether two names are one but for the case of their letters; of an i the dot above is a part."""
+    return _pattern(_UNDOTTED.sub("i", other)).fullmatch(_UNDOTTED.sub("i", one)) is not None
+
+
+_UNDOTTED = re.compile("[i\u0131I\u0130]\u0307+")
+
+
+@lru_cache(maxsize=1_000)
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile(re.escape(name), re.IGNORECASE | re.DOTALL)
+
+
 def member(sent: Any, name: str, loose: bool) -> Any:
     """A member of an object; None if there is none. loose: names that differ by case only are one. Raises Unsure."""
     if sent is None:
@@ -87,7 +101,7 @@ def member(sent: Any, name: str, loose: bool) -> Any:
         raise Unsure
     if not loose:
         return sent.get(name)
-    found = [one for key, one in sent.items() if key.casefold() == name.casefold()]
+    found = [one for key, one in sent.items() if alike(key, name)]
     if len(found) > 1:
         raise Unsure
     return found[0] if found else None

@@ -129,15 +129,14 @@ def test_what_has_no_frame_is_refused_and_so_is_an_id_without_a_schema() -> None
 
 def test_all_records_of_a_writer_that_never_fits_are_refused_alike() -> None:
     """With its id and the path: no column takes what is in the record, or no plan can be made."""
-    recursive = {
-        "type": "record",
-        "name": "L",
-        "fields": [{"name": "x", "type": "long"}, {"name": "next", "type": ["null", "L"]}],
-    }
-    schemas = known(record("shop.Order", id="string"), recursive)
+    kind: Any = "int"
+    for _ in range(110):
+        kind = {"type": "array", "items": kind}
+    schemas = known(record("shop.Order", id="string"), record("L", next=kind))
     found = read(Avro(FRAMED, schemas), [framed(1, b"\2a"), framed(2, b"\2\0"), framed(1, b"\4ab")], id="long")
     assert found.refused[0] == found.refused[2] and found.refused[0].startswith("unresolvable_schema: id 1: $.id")
-    assert found.refused[1].startswith("unresolvable_schema: id 2: $.next: L is recursive")
+    assert found.refused[1].startswith("unresolvable_schema: id 2: $.next[]")
+    assert found.refused[1].endswith("it is nested deeper than 100 levels")
 
 
 def test_a_schema_file_of_the_writer_s_name_is_the_reader() -> None:
@@ -235,13 +234,16 @@ def test_unframed_values_are_of_the_one_record_that_there_is() -> None:
 
 def test_a_schema_file_of_which_no_value_can_be_read_is_told_at_the_start() -> None:
     """Before any record: when columns, a reader or a peek are asked for."""
-    form = Avro(files(record("R", x={"type": "array", "items": "null"})), KnownSchemas())
+    kind: Any = "int"
+    for _ in range(110):
+        kind = {"type": "array", "items": kind}
+    form = Avro(files(record("R", x=kind)), KnownSchemas())
     for ask in (
         lambda: form.schema(columns(x="long"), "order"),
         lambda: form.peek(TypeFrom("json", "x")),
         lambda: form.reader("order", pa.schema([]), PLAIN),
     ):
-        with pytest.raises(ConfigError, match=r"unresolvable_schema: \$\.x\[\]: "):
+        with pytest.raises(ConfigError, match=r"unresolvable_schema: \$\.x\[\]\[\].*: it is nested"):
             ask()
 
 

@@ -63,6 +63,7 @@ EXTENDED: Sequence[Any] = (
     {"$date": AT_MS}, {"$date": {"$numberLong": str(AT_MS)}}, {"$date": "2026-01-31T12:00:00Z"}, {"$date": 2**62},
     {"$numberDecimal": "1.50"}, {"$numberDouble": "1.5"}, {"$numberDouble": "NaN"}, {"$undefined": True},
     {"$binary": {"base64": "aGk=", "subType": "00"}}, {"$timestamp": {"t": 1, "i": 2}}, {"$minKey": 1},
+    math.nan, math.inf, -math.inf, [-math.inf, "NaN", "\\NaN\""], {"NaN": math.nan}, {"$numberDouble": math.nan},
 )  # fmt: skip
 
 

@@ -32,6 +32,10 @@ NOON_MS = 1_769_860_800_000
         ('{"$numberDouble":"1.0E+300"}', "1.0E+300"),
         ('{"$numberDouble":"-Infinity"}', '"-Infinity"'),
         ('{"$numberDouble":"x"}', '{"$numberDouble":"x"}'),
+        ("NaN", '"NaN"'),
+        ('[Infinity,-Infinity,{"NaN":NaN}]', '["Infinity","-Infinity",{"NaN":"NaN"}]'),
+        ('["NaN, Infinity","\\"NaN","a\\\\"]', '["NaN, Infinity","\\"NaN","a\\\\"]'),
+        ('{"$numberDouble":NaN}', '"NaN"'),
         ('{"$numberDecimal":"1.500"}', '"1.500"'),
         ('{"$date":"2026-01-31T12:00:00.5Z"}', '"2026-01-31T12:00:00.5Z"'),
         (f'{{"$date":{NOON_MS}}}', '"2026-01-31T12:00:00.000Z"'),
@@ -61,6 +65,16 @@ def test_extended_json_becomes_plain_json(sent: str, plain: str) -> None:
     """Each form, letter by letter; what is none of them stays. Numbers keep their digits."""
     value, text = plain_document(f'{{"x":{sent}}}')
     assert text == f'{{"x":{plain}}}'.encode() and written(value) == text
+
+
+@pytest.mark.parametrize(
+    "bare", ["nan", "+Infinity", "-NaN", "1NaN", "NaN1", "NaNNaN", "NaN NaN", "Inf", "NaN.", "--Infinity"]
+)
+def test_only_the_words_that_debezium_writes_are_numbers(bare: str) -> None:
+    """A document with any other is no JSON, nor is one in which they are names."""
+    for text in (f'{{"x":{bare}}}', f'{{"x":[1,{bare}]}}', '{NaN:1}', '{"x":1} NaN', '{Infinity :1}', "NaN{}"):
+        with pytest.raises(Refused, match="not_json"):
+            plain_document(text)
 
 
 def test_a_document_without_such_forms_is_as_sent() -> None:

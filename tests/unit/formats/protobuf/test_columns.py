@@ -88,26 +88,48 @@ def test_names_that_readers_take_for_one_another_are_left_out() -> None:
     assert [field["name"] for field in found.fields] == ["x", "b"]
 
 
-REFUSED = {
-    "a message that holds itself": ("message A { A a = 1; }", r"\$\.a: A can hold itself"),
-    "by way of another": ("message A { repeated B b = 1; } message B { A a = 1; }", r"\$\.b\[\]\.a: A can hold itself"),
+KEPT = {
+    "a message that holds itself": ("message A { A a = 1; }", {"$.a": "A can hold itself"}, []),
+    "by way of another": (
+        "message A { repeated B b = 1; } message B { A a = 1; int32 x = 2; }",
+        {"$.b[].a": "A can hold itself"},
+        [("b", "array")],
+    ),
+    "in maps": (
+        "message A { map<string, A> m = 1; map<int32, A> n = 2; int32 x = 3; }",
+        {"$.m{}": "A can hold itself", "$.n[].value": "A can hold itself"},
+        [("n", "array"), ("x", "integer")],
+    ),
     "Struct": (
         'import "google/protobuf/struct.proto"; message A { google.protobuf.Struct s = 1; }',
-        r"google.protobuf.Struct can hold itself",
+        {
+            "$.s.fields{}.struct_value": "google.protobuf.Struct can hold itself",
+            "$.s.fields{}.list_value.values": "google.protobuf.Value can hold itself",
+        },
+        [("s", "struct")],
     ),
-    "Value": ('import "google/protobuf/struct.proto"; message A { google.protobuf.Value v = 1; }', "can hold itself"),
-    "ListValue": ('import "google/protobuf/struct.proto"; message A { google.protobuf.ListValue v = 1; }', "itself"),
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_no_column_can_hold_is_refused_with_its_path(case: str) -> None:
+@pytest.mark.parametrize("case", KEPT)
+def test_a_message_in_itself_has_no_column_there_and_all_else_has(case: str) -> None:
+    """By its path; what is in it is kept as it was sent."""
+    text, refused, columns = KEPT[case]
+    found = registered(f'syntax = "proto3"; {text}')
+    assert found.refused.items() >= refused.items()
+    kinds = [(one["name"], one["type"]) for one in found.fields]
+    assert [(name, kind if isinstance(kind, str) else kind["type"]) for name, kind in kinds] == columns
+
+
+def test_a_group_is_refused_with_its_path() -> None:
     """When the plan is made, before any message is seen."""
-    text, reason = REFUSED[case]
-    with pytest.raises(Unusable, match=reason):
-        plan_of(descriptors(text_of(f'syntax = "proto3"; {text}')), "A")
+    with pytest.raises(Unusable, match=r"\$\.g: it is a group"):
+        plan_of(descriptors(text_of(GROUP)), "A")
     with pytest.raises(ConfigError, match="message A has no columns"):
-        registered(f'syntax = "proto3"; {text}')
+        registered(GROUP)
+
+
+GROUP = 'syntax = "proto2"; message A { optional group G = 1 { optional int32 x = 1; } }'
 
 
 def test_a_message_that_only_calls_itself_a_timestamp_or_a_wrapper_is_a_struct() -> None:
@@ -191,8 +213,8 @@ def test_files_give_the_columns_of_every_message_that_has_any() -> None:
     both = ((f"{name}.proto", text_of(text)) for name, text in (("every", EVERY), ("old", OLD)))
     found = registered_files(ValueFormat("protobuf", schemas=tuple(both)))
     assert {*found} == {"every.Every", "every.Inner", "every.Leaf", "old.Old", "old.Part"}
-    odd = ValueFormat("protobuf", schemas=(("a", text_of('syntax = "proto3"; message A { A a = 1; }')),))
-    assert registered_files(odd) == {}
+    odd = ValueFormat("protobuf", schemas=(("a", text_of(GROUP)),))
+    assert "A" not in registered_files(odd)
     with pytest.raises(ConfigError, match="message A cannot be read"):
         registered_files(ValueFormat("protobuf", message="A", schemas=odd.schemas))
     with pytest.raises(ConfigError, match=r"schema file a: .* no base64"):

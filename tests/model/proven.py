@@ -1,0 +1,108 @@
+"""Which mutants have been searched as they are: nothing that a search of them reads has changed since.
+
+tests/golden/mutants.txt holds a digest for each: of the mutant, and of every module of ours that its search imports.
+What is not there is searched, so a file that lags behind costs time, and nothing else.
+
+    python -m tests.model.proven     search what the file does not have, then write it
+    pytest tests/model -m long       search all, whatever the file has
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from os import cpu_count
+
+from tests.model.mutant_run import ROLED
+from tests.model.mutants import MUTANTS, NAMES_TESTS, REPOSITORY, STATES_MAX, Mutant, run
+
+PROVEN = REPOSITORY / "tests" / "golden" / "mutants.txt"
+RUN = "tests/model/mutant_run.py"
+
+
+def begin_of(kind: str) -> str:
+    """The module that a search of this kind of world begins with, beside RUN."""
+    if kind == "names":
+        return str(NAMES_TESTS)
+    name = kind if kind in (*ROLED, "pair") else "fan" if kind.startswith("fan") else ""
+    return f"tests/model/{name}_world.py" if name else "tests/model/world.py"
+
+
+@functools.cache
+def text_of(file: str) -> bytes:
+    return (REPOSITORY / file).read_bytes()
+
+
+def files_of(module: str) -> Iterator[str]:
+    """The file of a dotted name, if it is one of ours, and those of the packages around it."""
+    parts = module.split(".")
+    for count in range(1, len(parts) + 1):
+        path = "/".join(parts[:count])
+        yield from (file for file in (f"{path}.py", f"{path}/__init__.py") if (REPOSITORY / file).is_file())
+
+
+@functools.cache
+def imports_of(file: str) -> frozenset[str]:
+    """Files of ours that a file imports, wherever in it."""
+    names: list[str] = []
+    for node in ast.walk(ast.parse(text_of(file))):
+        if isinstance(node, ast.ImportFrom):
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+    return frozenset(found for name in names for found in files_of(name))
+
+
+@functools.cache
+def read_by(kind: str) -> tuple[str, ...]:
+    """Every file of ours that a search of such a world imports, directly or not."""
+    seen, waiting = set[str](), [RUN, begin_of(kind)]
+    while waiting:
+        file = waiting.pop()
+        if file not in seen:
+            seen.add(file)
+            waiting += imports_of(file)
+    return tuple(sorted(seen))
+
+
+def digest(mutant: Mutant) -> str:
+    """Of all that the outcome of its search depends on."""
+    whole = hashlib.sha256(repr((mutant.edits, sorted(mutant.expected), mutant.scope, STATES_MAX)).encode())
+    for file in read_by(mutant.world):
+        whole.update(f"\0{file}\0".encode() + text_of(file))
+    return f"{mutant.name} {whole.hexdigest()}"
+
+
+@functools.cache
+def proven() -> frozenset[str]:
+    return frozenset(PROVEN.read_text().splitlines() if PROVEN.exists() else ())
+
+
+def judge(mutant: Mutant) -> str:
+    """Search it; the history that was found. AssertionError if that is not what is expected of it."""
+    found = run(mutant)
+    beside = {*found.get("read", ())} - {*read_by(mutant.world)}
+    assert not beside, f"{mutant.name}: its search reads what its digest leaves out: {sorted(beside)}"
+    if mutant.expected:
+        assert found["violation"].partition(":")[0] in mutant.expected, f"{mutant.name}: {found['text']}"
+    else:
+        assert not found["violation"] and found["complete"], f"{mutant.name}: {found['text']}"
+    return str(found["text"])
+
+
+def main() -> None:
+    """Ends with the first mutant that is not what is expected of it; the file is then as it was."""
+    left = [mutant for mutant in MUTANTS if digest(mutant) not in proven()]
+    with ThreadPoolExecutor(cpu_count()) as pool:
+        for _ in pool.map(judge, left):
+            pass
+    PROVEN.write_text("".join(f"{digest(mutant)}\n" for mutant in sorted(MUTANTS, key=lambda one: one.name)))
+    sys.stdout.write(f"{len(left)} of {len(MUTANTS)} searched\n")
+
+
+if __name__ == "__main__":
+    main()
