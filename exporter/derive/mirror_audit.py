@@ -127,9 +127,9 @@ class _Audit:
         if self.table.fields:
             named = f"array_position({_ticked(self.table.fields)}, {literals([name])}) > 0"
         silent = f"{self._is(self.table.patches)} AND NOT coalesce({named}, false)"
-        if self.table.op == "_cdc" and name != "_rescued" and "_rescued" in self._columns:
-            sent = f"from_json(_rescued, 'MAP<STRING, STRING>')[{literals([name])}]"
-            silent = f"({silent}) OR ({_tick(name)} IS NULL AND {never_sent(sent)})"
+        if self.table.op == "_cdc" and name != "_rescued" and "_rescued" in self.source.schema.names:
+            never = f"coalesce(array_contains(audit_never, {literals([name])}), false)"
+            silent = f"({silent}) OR ({_tick(name)} IS NULL AND {never})"
         gone = self._is(self.table.deletes)
         value = f"named_struct('value', CASE WHEN NOT {gone} THEN {_tick(name)} END)"  # a delete leaves no value
         writer = f"CASE WHEN {gone} OR NOT ({silent}) THEN {value} END"
@@ -142,9 +142,16 @@ class _Audit:
         window = f"PARTITION BY {', '.join(map(_ticked, self.table.keys))} ORDER BY {', '.join(latest)}"
         values = ", ".join(self._value(name, window) for name in self._columns)
         numbered = f"row_number() OVER ({window}) AS audit_number, {deleted} AS audit_deleted"
-        return (
-            f"SELECT * FROM (SELECT {values}, {numbered} FROM audit_source WHERE {self._taken}) WHERE audit_number = 1"
-        )
+        rows = f"SELECT *, {self._never} AS audit_never FROM audit_source WHERE {self._taken}"
+        return f"SELECT * FROM (SELECT {values}, {numbered} FROM ({rows})) WHERE audit_number = 1"
+
+    @property
+    def _never(self) -> str:
+        """The names of what a row says was not sent, told once a row: the SQL of it is long."""
+        if self.table.op != "_cdc" or "_rescued" not in self.source.schema.names:
+            return "array()"
+        members = "map_entries(from_json(_rescued, 'MAP<STRING, STRING>'))"
+        return f"transform(filter({members}, one -> {never_sent('one.value')}), one -> one.key)"
 
     def _compared(self) -> str:
         """Per key: state, and where the mirror's row says that it comes from."""

@@ -97,8 +97,12 @@ def of_postgres() -> list[Change]:
     return [({"id": key}, with_schema(value, envelope_schema())) for key, value in steps]
 
 
-LARGE = {f"c{at}": kind for at, (kind, _) in enumerate(NOT_SENT.values()) if "DECIMAL" not in kind}
-"""Columns of all types that large values may have; of decimals, Debezium's schema says what they are."""
+LARGE = {
+    f"c{at}": kind
+    for at, (name, (kind, _)) in enumerate(NOT_SENT.items())
+    if name in ("int[]", "bigint[]", "uuid[]", "double[]", "boolean[]", "hstore as json", "geometry")
+}
+"""Columns of types that large values may have."""
 
 
 def of_large() -> list[Change]:
