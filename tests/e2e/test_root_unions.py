@@ -14,7 +14,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 
 from exporter.core.routing import DEAD_LETTERS
 from tests.e2e.test_evolve import columns
-from tests.support.lakes import NOON, Export, millis, wrong_places
+from tests.support.lakes import NOON, Export, millis
 from tests.support.services import Record, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -66,6 +66,6 @@ def test_a_root_union_by_references_lands_each_branch_in_its_table(
     assert [(row["id"], row["customer"], row["_rescued"]) for row in e.rows("Order")] == [
         (7, known, None), (8, None, '{"mark":{"member_nothing":{}}}'),
     ]  # fmt: skip
-    assert wrong_places(e) == {}
+    assert e.placed() == {(0, 0): ["Customer"], (0, 1): ["Order"], (0, 3): ["Order"]}
     report = e.audit(spark)
     assert report.clean and (report.checked, report.filtered) == (4, 1), report.as_text()

@@ -97,9 +97,9 @@ class Judge:
     def is_empty(self) -> Column:
         """True of a record without a value: null, or one that says so."""
         null = sf.col("value").isNull()
-        if all(values.says_null() is None for _, values, _ in self.opinions):
+        if self.by_spark:
             return null
-        return null | self.by_format("boolean", lambda values: values.says_null() or sf.lit(False))
+        return null | self.by_format("boolean", lambda values: values.says_null())
 
 
 def event_type(judge: Judge) -> Column:

@@ -50,8 +50,9 @@ class JsonValues:
         """True of a text with numbers or names that are longer than Spark's reader takes."""
         return sf.col("text").rlike(_DOUBTFUL)
 
-    def says_null(self) -> None:
+    def says_null(self) -> Column:
         """No text of JSON does."""
+        return sf.lit(False)
 
     def compares(self, name: str, kind: Any) -> bool:
         """Safe types, also in structs and arrays, and doubles at the top."""

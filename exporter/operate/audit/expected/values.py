@@ -32,8 +32,8 @@ class Values(Protocol):
         """True if a value may be refused here that the exporter takes."""
         ...
 
-    def says_null(self) -> Column | None:
-        """True of a value that says that there is none; None if no value of this format does."""
+    def says_null(self) -> Column:
+        """True of a value that says that there is none."""
         ...
 
     def compares(self, name: str, kind: Any) -> bool:
