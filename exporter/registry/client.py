@@ -16,7 +16,6 @@ import base64
 import json
 import ssl
 import threading
-import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from exporter.core.schemas import SchemaText
 from exporter.errors import ConfigError, RegistryUnreachable
+from exporter.registry.deadline import Deadline, pools
 from exporter.registry.options import RegistryOptions
 from exporter.secrets import keep_secret, masked
 
@@ -160,25 +160,25 @@ class Server:
             raise self._unreachable(f"{path}: {_why(error)}") from error
 
     def _answer(self, path: str, asked: bytes) -> tuple[int, bytes]:
-        """Status and body. A body that drips is cut off at the time-out too. asked: what is sent, if it is a POST."""
+        """Status and body, of which the last byte is there in time. asked: what is sent, if it is a POST."""
         import urllib3
 
-        deadline = time.monotonic() + self.timeout_secs
         limits = urllib3.Timeout(connect=min(self.timeout_secs, CONNECT_SECS_MAX), read=self.timeout_secs)
         body = bytearray()
-        with ExitStack() as stack:
-            pool = stack.enter_context(urllib3.PoolManager(1, ssl_context=self.context))
-            response = pool.request(
-                "POST" if asked else "GET", self.url + path, headers={**self.headers, **(_SENT if asked else {})},
-                body=asked or None, timeout=limits, retries=False, redirect=False, preload_content=False,
-            )  # fmt: skip
-            stack.callback(response.close)
-            while chunk := response.read1(1 << 16):
-                body += chunk
-                if len(body) > ANSWER_BYTES_MAX:
-                    raise _Trouble(f"more than {ANSWER_BYTES_MAX >> 20} MB")
-                if time.monotonic() > deadline:
-                    raise _Trouble(f"not done after {self.timeout_secs:g} s")
+        with Deadline(self.timeout_secs) as deadline, ExitStack() as stack:
+            try:
+                response = stack.enter_context(pools(self.context, deadline)).request(
+                    "POST" if asked else "GET", self.url + path, headers={**self.headers, **(_SENT if asked else {})},
+                    body=asked or None, timeout=limits, retries=False, redirect=False, preload_content=False,
+                )  # fmt: skip
+                stack.callback(response.close)
+                while chunk := response.read1(1 << 16):
+                    body += chunk
+                    if len(body) > ANSWER_BYTES_MAX:
+                        raise _Trouble(f"more than {ANSWER_BYTES_MAX >> 20} MB")
+            finally:
+                if deadline.passed:  # whatever a connection makes of it that is cut off
+                    raise _Trouble(f"no answer in time: not done after {self.timeout_secs:g} s")
         return response.status, bytes(body)
 
     def _unreachable(self, what: str) -> RegistryUnreachable:

@@ -26,7 +26,8 @@ JSON_TYPE = "application/vnd.schemaregistry.v1+json"
 
 @dataclass(frozen=True)
 class Failure:
-    """What every request is answered instead. after_secs: before the head; drip_secs: between single bytes of the body.
+    """What every request is answered instead. after_secs: before the head; drip_secs: between single bytes of the body,
+    drip_head: of the head too.
 
     hang_up: the connection is closed without a word.
     """
@@ -36,6 +37,7 @@ class Failure:
     headers: Mapping[str, str] = field(default_factory=dict)
     after_secs: float = 0.0
     drip_secs: float = 0.0
+    drip_head: bool = False
     hang_up: bool = False
     paths: str = ".*"
 
@@ -141,9 +143,11 @@ class FakeRegistry:
         request.close_connection = True
         if failure.hang_up:
             return
+        head = b"HTTP/1.1 %d\r\nContent-Length: %d\r\n\r\n" % (failure.status, len(failure.body))
         try:
-            _head(request, failure.status, len(failure.body), failure.headers)
-            for byte in failure.body if failure.drip_secs else ():
+            if not failure.drip_head:
+                _head(request, failure.status, len(failure.body), failure.headers)
+            for byte in (head if failure.drip_head else b"") + failure.body if failure.drip_secs else ():
                 request.wfile.write(bytes([byte]))
                 if self._closing.wait(failure.drip_secs):
                     return
