@@ -27,12 +27,13 @@ class SchemaText:
     """One registered schema, with all that it refers to.
 
     text: as the registry has it; of Protobuf a FileDescriptorSet in base64 that has everything. references: (name,
-    schema), the name as the schema calls it.
+    schema), the name as the schema calls it. why: what its compiler says of a text that it refuses; no file has it.
     """
 
     kind: Literal["AVRO", "PROTOBUF", "JSON"]
     text: str
     references: tuple[tuple[str, SchemaText], ...] = ()
+    why: str = ""
 
 
 @dataclass(frozen=True)

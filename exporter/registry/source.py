@@ -19,7 +19,7 @@ import random
 import threading
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from exporter.core.backoff import Backoff
 from exporter.core.schemas import ID_MAX, Decision, KnownSchemas, SchemaText, Unknown
@@ -29,7 +29,7 @@ from exporter.log_events import Event
 from exporter.registry.client import Client, Registered, Server, connect, whole
 from exporter.registry.options import RegistryOptions
 from exporter.registry.pins import NOTHING, Pinned, Pins
-from exporter.registry.protobuf import as_one_set
+from exporter.registry.protobuf import as_one_set, taken_up
 from exporter.stores.store import Store
 from offsets import Invariant
 from offsets.ranges import TopicPartition
@@ -68,8 +68,9 @@ class _Book:
 
     def load(self) -> None:
         """All that is recorded."""
-        found = {schema_id: self.pins.read(schema_id) for schema_id in self.pins.ids()}
-        self.pins.settle([*found])
+        read = {schema_id: self.pins.read(schema_id) for schema_id in self.pins.ids()}
+        self.pins.settle([*read])
+        found = {schema_id: _usable(one) for schema_id, one in read.items()}
         with self.lock:
             self.pinned = {schema_id: one for schema_id, one in found.items() if one.count}
 
@@ -82,6 +83,7 @@ class _Book:
         return self.keep(schema_id, found)
 
     def keep(self, schema_id: int, found: Pinned) -> Pinned:
+        found = _usable(found)
         with self.lock:
             self.pinned[schema_id] = found
             self.waiting.pop(schema_id, None)
@@ -298,6 +300,11 @@ class Registry:
             shown = {str(tp): offset for tp, offset in sorted(through.items())}
             log.warning(Event.SCHEMA_UNKNOWN, id=schema_id, registry=book.pins.registry, through=shown)
         return found.decisions[-1]
+
+
+def _usable(pinned: Pinned) -> Pinned:
+    """With the text as this version reads it."""
+    return pinned if pinned.text is None else replace(pinned, text=taken_up(pinned.text))
 
 
 def agree(pinned: Pinned, registered: Registered, schema: SchemaText | None = None) -> bool:
