@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from exporter.core.schemas import KnownSchemas
 from exporter.core.value_format import ValueFormat
-from exporter.formats.frames import Framed, RowSchemas, framed, row_schemas
+from exporter.formats.frames import Framed, RowSchemas, framed, read_values, row_schemas
 from exporter.formats.places import places_of
 from offsets.ranges import TopicPartition
 
@@ -38,7 +38,7 @@ class Framing:
     def cut(self, batch: pa.RecordBatch, tp: TopicPartition) -> tuple[pa.RecordBatch, Framed | None]:
         """The rows of one partition that can be read, in the order of their offsets, and what their frames say."""
         offsets = batch.column("offset")
-        found = framed(batch.column("value"), offsets, tp, self._form(tp.topic), self._schemas)
+        found = framed(batch, tp, self._form(tp.topic), self._schemas)
         if found is None:
             return batch, None
         end = found.end
@@ -52,10 +52,11 @@ class Framing:
 
     def schemas(self, batch: pa.RecordBatch, tp: TopicPartition, found: Framed | None) -> RowSchemas | None:
         """Those of the rows that `cut` left; None if they have no ids."""
-        if found is None:
+        form = self._form(tp.topic)
+        if found is None or not form.has_ids:
             return None
-        places = places_of(batch.column("value"), found.ids, self._form(tp.topic), self._schemas)
-        return row_schemas(found.ids, places)
+        places = places_of(read_values(batch, found), found.ids, form, self._schemas)
+        return row_schemas(found.ids, places, self._schemas)
 
     def met(self, name: str, tp: TopicPartition, schemas: RowSchemas, rows: pa.Array) -> None:
         """Rows of an event type are staged."""

@@ -115,7 +115,7 @@ class _Titles:
             some = () if row in refused else self._choices(ids[row])
             names[row] = _name_of(some, values[row].as_py()[HEAD:], self._source) if some else None
             if names[row] is None:
-                none = NO_CHOICE if some else f"no_type: the schema of id {ids[row]} has no title"
+                none = NO_CHOICE if some else f"no_type: the schema of id {self._schemas.called(ids[row])} has no title"
                 reasons[row] = refused.get(row) or none
         return pa.array(names, pa.string()), reasons
 

@@ -120,12 +120,12 @@ class Sorter:
             of_place = ids[framed[at]]
             for schema_id in np.unique(of_place).tolist():
                 some = at[of_place == schema_id]
-                text = self._schemas.text(schema_id)
+                text, called = self._schemas.text(schema_id), self._schemas.called(schema_id)
                 if text is None:
-                    refused |= dict.fromkeys(framed[some].tolist(), f"unknown_schema_id: {schema_id}")
+                    refused |= dict.fromkeys(framed[some].tolist(), f"unknown_schema_id: {called}")
                 else:
                     writer = writer_of(text, place, self._form.schemas, self._structs)
-                    yield Group(f"id {schema_id}", writer, framed[some], found.skipped[some])
+                    yield Group(f"id {called}", writer, framed[some], found.skipped[some])
 
 
 def _batch(values: pa.BinaryArray) -> Batch:

@@ -85,7 +85,7 @@ def writer_of(
             name = written.places.get(place, "")
             if not name:
                 return Writer("", f"its file has no message {shown}", None, places)
-        plan = plan_of(written, name, _with_message(wanted, name), structs)
+        plan = plan_of(written, name, _with_message(wanted, name), structs=structs)
     except BadSchema as error:
         return Writer(name, error.message, None, places)
     except Unusable as error:

@@ -375,7 +375,7 @@ def test_workers_tell_each_configuration_what_it_asks_for() -> None:
     said: dict[str, Any] = {"type_from": TypeFrom("schema", "short"), "types": ()}
     first = Routing(**said, event_time=EventTime("json", "n", "ms"), value_format=form)
     second = Routing(**said, event_time=EventTime("record"), topic_formats=(("t", form),))
-    rows = [{"value": value, "topic": topic, "partition": 0, "offset": 0}
+    rows = [{"value": value, "topic": topic, "partition": 0, "offset": 0, "headers": []}
             for value, topic in ((b"\x02", "t"), (b"\x02", "u"), (b"", "t"), (None, "t"))]  # fmt: skip
     run = telling((first, second), {}, 100)
     (found,) = run(iter([pa.RecordBatch.from_pylist(rows)]))

@@ -262,7 +262,7 @@ def test_where_nobody_can_be_asked_the_hint_says_what_to_set(server: FakeRegistr
     with pytest.raises(RegistryUnreachable) as caught:
         alone.look_up("default", 9, ENDS, now=0.0)
     assert "urls" in caught.value.hint
-    with pytest.raises(RegistryUnreachable, match="the schema registry old, which is asked no longer"):
+    with pytest.raises(RegistryUnreachable, match="the registry old, which is asked no longer"):
         started(store, options(server)).look_up("old", 9, ENDS, now=0.0)
 
 

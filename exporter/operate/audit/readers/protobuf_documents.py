@@ -46,7 +46,7 @@ class ProtobufValues:
     def read(self, body: bytes, schema: SchemaText | None) -> Sent:
         """See Reader."""
         if schema is not None:
-            place, body = _place(body)
+            place, body = place_in(body)
             kind = self._made(schema.text, place)
         else:
             kind = self._made("", ())
@@ -139,7 +139,7 @@ class ProtobufValues:
         return pool, names
 
 
-def _place(body: bytes) -> tuple[tuple[int, ...], bytes]:
+def place_in(body: bytes) -> tuple[tuple[int, ...], bytes]:
     """Where in its file the message is declared, as Confluent's frame says, and what follows. Raises Refused."""
     count, at = _zigzag(body, 0)
     if count == 0:
