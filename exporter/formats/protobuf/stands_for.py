@@ -36,7 +36,7 @@ def numbers(batch: Batch, record: Structs, kind: pa.Decimal128Type) -> tuple[Num
     bad = empty | (over & same)
     for at in np.flatnonzero(~same & ~empty).tolist():
         begin = int(spans.begins[at])
-        found = _rescaled(batch.raw[begin : begin + int(spans.sizes[at])], int(scales.values[at]), kind)
+        found = _rescaled(bytes(batch.raw[begin : begin + int(spans.sizes[at])]), int(scales.values[at]), kind)
         bad[at] = found is None
         words[at] = (0, 0) if found is None else (found & _WORD, found >> 64 & _WORD)
     return Numbers(words, kind), bad
