@@ -61,6 +61,18 @@ class SchemaText:
     why: str = ""
 
 
+CARRIED = "carried:"
+"""How the key of a schema begins that a record brings along: its text follows."""
+
+
+def origin_of(key: str) -> str:
+    """What is said of columns that come of the schema of a key (Fragment.met)."""
+    if key.startswith(CARRIED):
+        return "schema of the record"
+    number, colon, place = key.partition(":")
+    return f"schema {called(int(number)) if number.isdecimal() else number}{colon}{place}"
+
+
 @dataclass(frozen=True)
 class Unknown:
     """The registry definitely had no such id. through: the last offset of each partition that this is about."""

@@ -14,12 +14,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from exporter.core.schemas import KnownSchemas
+from exporter.core.schemas import CARRIED, KnownSchemas
 from exporter.core.value_format import ValueFormat
+from exporter.formats.envelopes.connect import schemas_in
 from exporter.formats.frames import Framed, RowSchemas, framed, read_values, row_schemas
 from exporter.formats.places import places_of
 from offsets.ranges import TopicPartition
 
+CARRIED_MAX = 20
+"""Schemas that a task tells of for each type and partition, where records bring their own."""
 MISSING_MAX = 1_000
 """Missing ids of a partition that a task tells of: garbage may have as many as records."""
 
@@ -61,6 +64,11 @@ class Framing:
     def met(self, name: str, tp: TopicPartition, schemas: RowSchemas, rows: pa.Array) -> None:
         """Rows of an event type are staged."""
         self._met.setdefault((name, tp), set()).update(schemas.of(rows))
+
+    def met_carried(self, name: str, tp: TopicPartition, values: pa.BinaryArray) -> None:
+        """Values of an event type are staged that bring their own schemas, and hold what no column does."""
+        met = self._met.setdefault((name, tp), set())
+        met.update(CARRIED + schema for schema in schemas_in(values, CARRIED_MAX - len(met)))
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """What the manifest says of it."""

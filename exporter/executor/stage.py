@@ -227,6 +227,9 @@ class _Task:
             self._sight.look(name, tp, table)
             if schemas is not None:
                 self._framing.met(name, tp, schemas, taken)
+            if self._readers.form(tp.topic).carries_schemas and self._order.evolutions.of(name) is not None:
+                beyond = taken.filter(table["_rescued"].is_valid())
+                self._framing.met_carried(name, tp, batch.column("value").take(beyond))
             self._placed.append(taken)
             self._add_rows(name, tp, table, keys)
         return found.bad

@@ -9,11 +9,15 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from exporter.core.routing import Routing
-from exporter.core.schemas import Fields, KnownSchemas, SchemaText
+from exporter.core.schemas import CARRIED, Fields, KnownSchemas, SchemaText
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
 from exporter.formats.envelopes.columns import unwrapped
+from exporter.formats.envelopes.connect_columns import connect_columns
 from exporter.formats.registered import registered, registered_files
+
+CARRIED_MAX = 1_000
+"""Schemas that are remembered where records bring their own: those of garbage may be as many as records."""
 
 
 class HasColumns(Protocol):
@@ -45,6 +49,8 @@ class FromSchemas:
     def of_key(self, key: str, schemas: KnownSchemas, topic: str) -> Fields:
         """See SchemaColumns. Those of the reader's schema, where a file has one of the same name."""
         form = self._routing.format_of(topic)
+        if key.startswith(CARRIED):
+            return self._carried(key, form)
         if (key, form) not in self._known:
             schema_id, _, place = key.partition(":")
             text = schemas.text(int(schema_id))
@@ -57,6 +63,16 @@ class FromSchemas:
             except ConfigError:  # its records are refused for that
                 self._known[key, form] = ()
         return self._known[key, form]
+
+    def _carried(self, key: str, form: ValueFormat) -> Fields:
+        """Those of a schema that a record brings along; none beyond so many different ones."""
+        if (key, form) not in self._known and len(self._known) < CARRIED_MAX:
+            try:
+                found = connect_columns(key.removeprefix(CARRIED).encode(), form.semantic_types == "connect")
+                self._known[key, form] = unwrapped(found.fields, form.envelope)
+            except ConfigError:  # its records are refused for that
+                self._known[key, form] = ()
+        return self._known.get((key, form), ())
 
     def of_type(self, event_type: str, topic: str = "") -> Fields:
         """See SchemaColumns."""
