@@ -283,3 +283,6 @@ _DEBEZIUM: Mapping[str, Logical] = {
     "io.debezium.time.NanoTimestamp": _always(_moment(1_000_000_000)),
     "io.debezium.data.VariableScaleDecimal": _always(_variable_scale),
 }
+
+NAMED: Mapping[str, Logical] = {**_NAMED, **_DEBEZIUM}
+"""All of them."""

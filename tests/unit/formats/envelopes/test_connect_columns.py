@@ -81,7 +81,8 @@ def test_each_type_of_connect_has_its_column_which_holds_its_values(name: str, d
     assert bool(found.refused) == (kind is None)
     form = ValueFormat("connect_json", semantic_types="connect" if debezium else "none")
     routing = Routing(TypeFrom("topic"), EventTime("record"), (("t", NOTHING),), value_format=form)
-    table = json.dumps({"type": "struct", "fields": [{**one, "metadata": {EVOLVED: "schema of the record"}} for one in found.fields]})
+    evolved = [{**one, "metadata": {EVOLVED: "schema of the record"}} for one in found.fields]
+    table = json.dumps({"type": "struct", "fields": evolved})
     decoder = Decoder.of("t", routing, combined(NOTHING, table), topic="t")
     values = pa.array([value_of(schema_of(name), {name: KINDS[name][3]})], pa.binary())
     decoded = decoder.decode(values, pa.array([1_741_608_000_000_000], pa.timestamp("us", "UTC")))
