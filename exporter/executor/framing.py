@@ -67,8 +67,9 @@ class Framing:
 
     def met_carried(self, name: str, tp: TopicPartition, values: pa.BinaryArray) -> None:
         """Values of an event type are staged that bring their own schemas, and hold what no column does."""
-        met = self._met.setdefault((name, tp), set())
-        met.update(CARRIED + schema for schema in schemas_in(values, CARRIED_MAX - len(met)))
+        left = CARRIED_MAX - len(self._met.get((name, tp), ()))
+        if schemas := schemas_in(values, left):
+            self._met.setdefault((name, tp), set()).update(CARRIED + one for one in schemas)
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """What the manifest says of it."""
