@@ -11,6 +11,7 @@
     offer   _exporter/offers/<offer id>.json, in the table's folder: what a message should not hold (protocol 4.11)
     key     _control.keys/<app>, below the root of all tables: what offers are signed with (protocol 4.11)
     pin     _schemas.pins/<registry>/<schema id>/<number>.json, below the root of all tables (protocol 3.8)
+            _schemas.guids/<registry>/<guid>/<number>.json, of one that is named by a GUID
     condemned  <app>/skipped/<topic>/<partition>/<offset>, or <app>/held/...; a row's file like one of a gap
 
 `app` is read from the left and the rest from the right, because a topic may hold dots.
@@ -41,6 +42,8 @@ PINS_FOLDER = "_schemas.pins"
 """Of the recorded decisions on ids of schemas. No event type's folder has a dot, and nobody reads below a `_`."""
 KEYS_FOLDER = "_control.keys"
 """Of the keys of the control topics, a file for each app. No event type's folder has a dot."""
+GUIDS_FOLDER = "_schemas.guids"
+"""Of those on GUIDs: a folder of its own, where versions that know of ids alone never look."""
 OFFERS_FOLDER = "_exporter/offers"
 """Below a table's folder. Readers of Delta tables and VACUUM pass over what begins with `_`."""
 _OFFSET_DIGITS = 20
@@ -48,6 +51,7 @@ OFFER_ID = re.compile(r"[A-Za-z0-9-]{1,64}\Z")
 _ATTEMPT = re.compile(r"[A-Za-z0-9-]+\Z")
 _REPLAY = re.compile(r"replay-([1-9][0-9]{0,17})-[A-Za-z0-9]+\Z")
 _NUMBER = re.compile(r"(?:0|[1-9][0-9]{0,17})\Z")
+_GUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
 _SUFFIX = ".parquet"
 
@@ -209,18 +213,34 @@ def key_file(app: str) -> str:
     return f"{KEYS_FOLDER}/{app}"
 
 
-def pins_folder(registry: str) -> str:
-    """The folder of what is decided about one registry's ids. Raises BadName."""
+def pins_folder(registry: str, guids: bool = False) -> str:
+    """The folder of what is decided about one registry's ids, or about its GUIDs. Raises BadName."""
     if not APP.match(registry) or len(registry) > FOLDER_BYTES_MAX or registry.lower() == LOG_FOLDER:
         raise BadName(f"not a name of a registry: {registry[:40]!r}; letters, digits, _ and - make one")
-    return f"{PINS_FOLDER}/{registry}"
+    return f"{GUIDS_FOLDER if guids else PINS_FOLDER}/{registry}"
 
 
-def pin_file(registry: str, schema_id: int, number: int) -> str:
-    """The file of one decision, numbers from 0. Raises BadName."""
-    if min(schema_id, number) < 0:
-        raise BadName(f"no decision has the number {number} of id {schema_id}")
-    return f"{pins_folder(registry)}/{schema_id}/{number}.json"
+def pin_folder(registry: str, schema: int | str) -> str:
+    """The folder of the decisions on one schema. schema: an id, or a GUID as guid_of gives it. Raises BadName."""
+    if isinstance(schema, str):
+        return f"{pins_folder(registry, guids=True)}/{guid_of(schema)}"
+    if schema < 0:
+        raise BadName(f"no schema has the id {schema}")
+    return f"{pins_folder(registry)}/{schema}"
+
+
+def pin_file(registry: str, schema: int | str, number: int) -> str:
+    """The file of one decision, numbers from 0. schema: as in pin_folder. Raises BadName."""
+    if number < 0:
+        raise BadName(f"no decision has the number {number} of {schema}")
+    return f"{pin_folder(registry, schema)}/{number}.json"
+
+
+def guid_of(name: str) -> str:
+    """A GUID that is the name of a folder: 32 digits in small letters, 8-4-4-4-12. Raises BadName."""
+    if not _GUID.match(name):
+        raise BadName(f"not a GUID as we write it: {name[:40]!r}")
+    return name
 
 
 def number_of(name: str) -> int:

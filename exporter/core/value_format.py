@@ -49,6 +49,11 @@ class ValueFormat:
         return self.kind in ("string", "bytes")
 
     @property
+    def carries_schemas(self) -> bool:
+        """Whether each record brings its own schema."""
+        return self.kind == "connect_json"
+
+    @property
     def has_schemas(self) -> bool:
         """Whether what is in a value is known before any is read, so that columns may be left out."""
         return self.has_ids or self.kind in ("avro", "protobuf", "json_schema")

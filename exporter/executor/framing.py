@@ -14,12 +14,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from exporter.core.schemas import KnownSchemas
+from exporter.core.schemas import CARRIED, KnownSchemas
 from exporter.core.value_format import ValueFormat
-from exporter.formats.frames import Framed, RowSchemas, framed, row_schemas
+from exporter.formats.envelopes.connect import schemas_in
+from exporter.formats.frames import Framed, RowSchemas, framed, read_values, row_schemas
 from exporter.formats.places import places_of
 from offsets.ranges import TopicPartition
 
+CARRIED_MAX = 20
+"""Schemas that a task tells of for each type and partition, where records bring their own."""
 MISSING_MAX = 1_000
 """Missing ids of a partition that a task tells of: garbage may have as many as records."""
 
@@ -38,7 +41,7 @@ class Framing:
     def cut(self, batch: pa.RecordBatch, tp: TopicPartition) -> tuple[pa.RecordBatch, Framed | None]:
         """The rows of one partition that can be read, in the order of their offsets, and what their frames say."""
         offsets = batch.column("offset")
-        found = framed(batch.column("value"), offsets, tp, self._form(tp.topic), self._schemas)
+        found = framed(batch, tp, self._form(tp.topic), self._schemas)
         if found is None:
             return batch, None
         end = found.end
@@ -52,14 +55,21 @@ class Framing:
 
     def schemas(self, batch: pa.RecordBatch, tp: TopicPartition, found: Framed | None) -> RowSchemas | None:
         """Those of the rows that `cut` left; None if they have no ids."""
-        if found is None:
+        form = self._form(tp.topic)
+        if found is None or not form.has_ids:
             return None
-        places = places_of(batch.column("value"), found.ids, self._form(tp.topic), self._schemas)
-        return row_schemas(found.ids, places)
+        places = places_of(read_values(batch, found), found.ids, form, self._schemas)
+        return row_schemas(found.ids, places, self._schemas)
 
     def met(self, name: str, tp: TopicPartition, schemas: RowSchemas, rows: pa.Array) -> None:
         """Rows of an event type are staged."""
         self._met.setdefault((name, tp), set()).update(schemas.of(rows))
+
+    def met_carried(self, name: str, tp: TopicPartition, values: pa.BinaryArray) -> None:
+        """Values of an event type are staged that bring their own schemas, and hold what no column does."""
+        left = CARRIED_MAX - len(self._met.get((name, tp), ()))
+        if schemas := schemas_in(values, left):
+            self._met.setdefault((name, tp), set()).update(CARRIED + one for one in schemas)
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """What the manifest says of it."""

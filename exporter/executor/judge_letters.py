@@ -22,7 +22,7 @@ from exporter.executor.readers import shaper_of
 from exporter.executor.route import Router
 from exporter.executor.shaping import shaped
 from exporter.formats.decoder import Decoder
-from exporter.formats.frames import ids_without_text, readable, unread
+from exporter.formats.frames import ids_without_text, read_values, readable, reframed, unread
 from exporter.formats.places import emptied
 from exporter.shape.shaper import Shaper
 
@@ -38,7 +38,8 @@ STAYS = {
     "of_another_type": "their records are not of their type any more",
 }
 """Verdict of a letter that nothing is wrong with -> why it is left as it is."""
-IDS_DDL = "id bigint"
+IDS_DDL = "id string"
+"""A number that may have more than 64 bits."""
 
 
 def judge(routing: Routing, schemas: KnownSchemas, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -65,9 +66,9 @@ def missing_ids(
     """The function of mapInArrow: one row per letter whose schema id has no text."""
     for batch in batches:
         for topic in pc.unique(batch.column("topic")).to_pylist():
-            values = batch.column("value").filter(pc.equal(batch.column("topic"), topic))
-            ids = ids_without_text(values, routing.format_of(topic), schemas)
-            yield pa.RecordBatch.from_arrays([pa.array(ids, pa.int64())], names=["id"])
+            of_topic = batch.filter(pc.equal(batch.column("topic"), topic))
+            ids = ids_without_text(of_topic, routing.format_of(topic), schemas)
+            yield pa.RecordBatch.from_arrays([pa.array(map(str, ids), pa.string())], names=["id"])
 
 
 class _Judge:
@@ -87,15 +88,15 @@ class _Judge:
         A letter of one type is judged for that type alone; one of a whole record stays if a table of it refuses.
         """
         form = self._routing.format_of(self._topic)
-        framed = unread(batch.column("value"), form, self._schemas)
-        sent = emptied(batch, form, self._schemas)
+        framed = unread(batch, form, self._schemas)
+        sent = emptied(reframed(batch, framed), form, self._schemas)
         routed = self._router.route(readable(sent, framed)).without(framed.unknown)
         left = ["of_another_type"] * batch.num_rows
         for name, group in routed.groups.items():
             rows = group.filter(_may_go_to(name, batch.column("of_type").take(group)))
             if not len(rows):
                 continue
-            values, times = batch.column("value").take(rows), batch.column("timestamp").take(rows)
+            values, times = read_values(batch, framed).take(rows), batch.column("timestamp").take(rows)
             decoded = self._decoder(name).decode(values, times)
             found = shaped(name, decoded, self._shaper(name), batch, rows, self._topic)
             for row in found.rows.to_pylist():

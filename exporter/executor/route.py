@@ -20,6 +20,7 @@ from exporter.core.schemas import NO_SCHEMAS, KnownSchemas
 from exporter.core.shapes import COUNT, renamed
 from exporter.formats.format import Peek
 from exporter.formats.formats import format_of
+from exporter.formats.named_by_headers import last_header
 from exporter.text import shorten
 
 NO_ROWS = pa.array([], pa.int32())
@@ -111,7 +112,9 @@ class Router:
         elif self._from.kind == "key":
             types, reasons = _utf8(batch.column("key"), "the key")
         else:
-            types, reasons = _utf8(_last_header(batch, self._from.name), f"the header {self._from.name!r}")
+            told = last_header(batch.column("headers"), self._from.name) if "headers" in batch.schema.names else None
+            told = pa.nulls(batch.num_rows, pa.binary()) if told is None else told
+            types, reasons = _utf8(told, f"the header {self._from.name!r}")
         return pc.if_else(pc.equal(types, ""), None, types), reasons
 
     def _groups(
@@ -207,17 +210,3 @@ def _utf8(values: pa.BinaryArray, what: str) -> tuple[pa.StringArray, dict[int, 
                 reasons[row] = f"not_utf8: byte {bad.start} of {what}"
         return pa.array(texts, pa.string()), reasons
 
-
-def _last_header(batch: pa.RecordBatch, name: str) -> pa.BinaryArray:
-    """The value of the last header of that name per row; null where there is none."""
-    if "headers" not in batch.schema.names:
-        return pa.nulls(batch.num_rows, pa.binary())
-    lists = batch.column("headers")
-    flat = pc.list_flatten(lists)
-    named = pc.indices_nonzero(pc.fill_null(pc.equal(flat.field("key"), name), False))
-    if not len(named):
-        return pa.nulls(batch.num_rows, pa.binary())
-    rows = pc.list_parent_indices(lists).take(named)
-    last = pc.fill_null(pc.not_equal(rows, pa.concat_arrays([rows.slice(1), pa.nulls(1, rows.type)])), True)
-    at = pc.index_in(pa.array(range(batch.num_rows), rows.type), value_set=rows.filter(last))
-    return flat.field("value").take(named.filter(last)).take(at)

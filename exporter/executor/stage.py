@@ -43,7 +43,7 @@ from exporter.executor.sight import Sight
 from exporter.executor.steps import Steps
 from exporter.executor.times import Times
 from exporter.faults import Fault, point
-from exporter.formats.frames import RowSchemas, readable
+from exporter.formats.frames import RowSchemas, read_values, readable, reframed
 from exporter.formats.places import emptied
 from exporter.stores.parquet import FileOrigin, GrowingFile
 from exporter.stores.stores import open_store
@@ -168,7 +168,7 @@ class _Task:
         batch, untimely = held(batch)
         self._times.read(tp, batch.column("timestamp"))
         barred = {**untimely, **framed.unknown} if framed is not None else untimely
-        sent = emptied(batch, self._readers.form(tp.topic), self._order.schemas)
+        sent = emptied(reframed(batch, framed), self._readers.form(tp.topic), self._order.schemas)
         routed = self._readers.router(tp.topic).route(readable(sent, framed)).without(barred)
         schemas = self._framing.schemas(batch, tp, framed)
         dead: list[Dead] = []
@@ -177,7 +177,8 @@ class _Task:
             if len(rows) and not self._has_room(name):
                 counts[TYPES_OVER_MAX] += len(rows)
             elif len(rows):
-                dead += self._add_type(batch, tp, plan, name, rows, schemas)
+                values = read_values(batch, framed).take(rows)
+                dead += self._add_type(batch, tp, plan, name, rows, values, schemas)
         dead += [(row["index"], row["event_type"], row["stage"], row["reason"]) for row in routed.dead.to_pylist()]
         if self._readers.form(tp.topic).tombstones == "count" and (nulls := sent.column("value").null_count):
             counts[TOMBSTONES] += nulls
@@ -197,12 +198,13 @@ class _Task:
         plan: PartitionPlan,
         name: str,
         rows: pa.Array,
+        values: pa.BinaryArray,
         schemas: RowSchemas | None,
     ) -> list[Dead]:
-        """Decode the rows of one type, shape and stage the good ones; the bad ones are returned."""
+        """Decode the values of one type's rows, shape and stage the good ones; the bad ones are returned."""
         timestamps = batch.column("timestamp").take(rows)
         self._steps.now("decode")
-        decoded = self._readers.decoder(name, tp.topic).decode(batch.column("value").take(rows), timestamps)
+        decoded = self._readers.decoder(name, tp.topic).decode(values, timestamps)
         found = shaped(name, decoded, self._readers.shaper(name), batch, rows, tp.topic)
         self._steps.now("route")
         self._counts[tp].update(rescued=decoded.rescued, ignored=decoded.ignored, truncated=decoded.truncated)
@@ -225,6 +227,9 @@ class _Task:
             self._sight.look(name, tp, table)
             if schemas is not None:
                 self._framing.met(name, tp, schemas, taken)
+            if self._readers.form(tp.topic).carries_schemas and self._order.evolutions.of(name) is not None:
+                beyond = taken.filter(table["_rescued"].is_valid())
+                self._framing.met_carried(name, tp, batch.column("value").take(beyond))
             self._placed.append(taken)
             self._add_rows(name, tp, table, keys)
         return found.bad

@@ -1,6 +1,7 @@
 """Schema ids in front of values, found before anything else is judged (protocol 3.8). Runs on Spark executors.
 
     00, id (4 bytes, big-endian), value     Confluent's frame; of Protobuf the place of the message stands between
+    a header that names the schema          in the stead of the frame (named_by_headers.py)
 
 What no decision speaks of is missing: the reading of its partition ends before it. What is decided to be unknown is a
 dead letter. Values without such a frame are for their format to refuse.
@@ -14,8 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exporter.core.schemas import ID_MAX, KnownSchemas, Unknown
+from exporter.arrow.kafka_time import VALUE_BYTES
+from exporter.core.schemas import NO_SCHEMAS, KnownSchemas, Unknown, called, can_be
 from exporter.core.value_format import ValueFormat
+from exporter.formats.named_by_headers import named
 from offsets.ranges import TopicPartition
 
 HEAD = 5
@@ -23,20 +26,24 @@ HEAD = 5
 NO_ID = -1
 UNKNOWN = "unknown_schema_id"
 """Code of the reason of a record whose id is decided to be unknown."""
+_HEADS = -2
+"""From here downwards numbers of rows are those of what headers say."""
 PACKED = 8
 """Bytes of a message's place that are compared as one number; longer places are read one by one."""
 
 
 @dataclass(frozen=True)
 class Framed:
-    """What the frames of a batch say. ids: int64 per row, NO_ID where there is none.
+    """What the frames of a batch say. ids: int64 per row, NO_ID where there is none; aliases of GUIDs.
 
-    missing: id -> its first row, of those without a decision. unknown: row -> reason.
+    missing: id or GUID -> its first row, of those without a decision. unknown: row -> reason, also of rows whose header
+    is damaged. values: as their format reads them, where some are named by headers.
     """
 
     ids: np.ndarray
     missing: dict[int, int] = field(default_factory=dict)
     unknown: dict[int, str] = field(default_factory=dict)
+    values: pa.BinaryArray | None = None
 
     @property
     def end(self) -> int:
@@ -45,13 +52,14 @@ class Framed:
 
     def before(self, end: int) -> Framed:
         """The same of the first rows alone."""
-        return Framed(self.ids[:end], {}, {row: reason for row, reason in self.unknown.items() if row < end})
+        unknown = {row: reason for row, reason in self.unknown.items() if row < end}
+        return Framed(self.ids[:end], {}, unknown, None if self.values is None else self.values.slice(0, end))
 
 
 @dataclass(frozen=True)
 class RowSchemas:
-    """The schemas of values. keys: `7`, of one record of several `7:1.0`. numbers: per row that of its key, -1 without
-    one."""
+    """The schemas of values. keys: `7`, of one record of several `7:1.0`, of GUIDs their numbers. numbers: per row that
+    of its key, -1 without one."""
 
     keys: list[str]
     numbers: np.ndarray
@@ -64,40 +72,84 @@ class RowSchemas:
         return [self.keys[number] for number in there if number >= 0]
 
 
-def framed(
-    values: pa.BinaryArray, offsets: pa.Int64Array, tp: TopicPartition, form: ValueFormat, schemas: KnownSchemas
-) -> Framed | None:
-    """The frames of one partition's values, with their offsets; None if values of this format have no ids."""
-    if not form.has_ids or not len(values):
+def framed(batch: pa.RecordBatch, tp: TopicPartition, form: ValueFormat, schemas: KnownSchemas) -> Framed | None:
+    """The frames of one partition's records; None if there is nothing about values of this format to be decided."""
+    if form.frame != "confluent" or not batch.num_rows:
         return None
-    ids = confluent_ids(values)
-    found = Framed(ids)
-    for schema_id in _unique(ids):
+    numbers = _Numbers(batch, form)
+    if not form.has_ids:
+        return None if numbers.named is None else numbers.framed(schemas, {}, {})
+    missing, unknown = dict[int, int](), dict[int, str]()
+    for number in numbers.different:
+        schema_id = numbers.schema(number)
         if schema_id == NO_ID or schemas.settled(schema_id):
             continue
-        rows = np.flatnonzero(ids == schema_id)
-        decided = [schemas.of(schema_id, tp, at) for at in offsets.take(pa.array(rows)).to_pylist()]
+        rows = np.flatnonzero(numbers.of == number)
+        decided = [schemas.of(schema_id, tp, at) for at in batch.column("offset").take(pa.array(rows)).to_pylist()]
         for row, decision in zip(rows.tolist(), decided, strict=True):
             if decision is None:
-                found.missing.setdefault(schema_id, row)
+                missing[schema_id] = min(row, missing.get(schema_id, row))
             elif isinstance(decision, Unknown):
-                found.unknown[row] = f"{UNKNOWN}: {schema_id}"
-    return found
+                unknown[row] = f"{UNKNOWN}: {called(schema_id)}"
+    return numbers.framed(schemas, missing, unknown)
 
 
-def unread(values: pa.BinaryArray, form: ValueFormat, schemas: KnownSchemas) -> Framed:
-    """The frames of values that are read by texts alone, wherever they stood: what has none is unknown."""
-    if not form.has_ids:
-        return Framed(np.full(len(values), NO_ID, np.int64))
-    ids = confluent_ids(values)
-    lacking = np.isin(ids, [one for one in np.unique(ids).tolist() if one != NO_ID and schemas.text(one) is None])
-    return Framed(ids, {}, {row: f"{UNKNOWN}: {ids[row]}" for row in np.flatnonzero(lacking).tolist()})
+def unread(batch: pa.RecordBatch, form: ValueFormat, schemas: KnownSchemas) -> Framed:
+    """The frames of records that are read by texts alone, wherever they stood: what has none is unknown."""
+    if form.frame != "confluent":
+        return Framed(np.full(batch.num_rows, NO_ID, np.int64))
+    numbers = _Numbers(batch, form)
+    lacking = _without_text(numbers, schemas) if form.has_ids else {}
+    return numbers.framed(schemas, {}, {row: f"{UNKNOWN}: {called(one)}" for row, one in lacking.items()})
 
 
-def ids_without_text(values: pa.BinaryArray, form: ValueFormat, schemas: KnownSchemas) -> list[int]:
-    """The ids of values that cannot be read, as often as they stand there; numbers that are none are left out."""
-    found = unread(values, form, schemas)
-    return [one for row in found.unknown if (one := int(found.ids[row])) <= ID_MAX]
+def ids_without_text(batch: pa.RecordBatch, form: ValueFormat, schemas: KnownSchemas) -> list[int]:
+    """The ids and GUIDs of records that cannot be read, as often as they stand there; numbers that are none are left
+    out."""
+    if not form.has_ids or not batch.num_rows:
+        return []
+    return [one for one in _without_text(_Numbers(batch, form), schemas).values() if can_be(one)]
+
+
+class _Numbers:
+    """Which schemas a batch's values name. of: per row the id in front of it, NO_ID without one; below that what its
+    header says."""
+
+    def __init__(self, batch: pa.RecordBatch, form: ValueFormat) -> None:
+        self._values = batch.column("value")
+        self.of = confluent_ids(self._values) if form.has_ids else np.full(batch.num_rows, NO_ID, np.int64)
+        self.named = named(batch, form)
+        if self.named is not None:
+            self.of = np.where(self.named.which >= 0, _HEADS - self.named.which, self.of)
+
+    @property
+    def different(self) -> list[int]:
+        return _unique(self.of) if len(self.of) else []
+
+    def schema(self, number: int) -> int:
+        """The id or GUID of a row's number."""
+        if self.named is None or number >= NO_ID:
+            return number
+        return self.named.heads[_HEADS - number].number
+
+    def framed(self, schemas: KnownSchemas, missing: dict[int, int], unknown: dict[int, str]) -> Framed:
+        """With the values as their format reads them."""
+        if self.named is None:
+            return Framed(self.of, missing, unknown)
+        found = [schemas.alias(head.number) for head in self.named.heads]
+        aliases = [0 if one is None or not 0 <= one < 1 << 32 else one for one in found]
+        which = self.named.which
+        ids = np.where(which >= 0, np.array(aliases, np.int64)[which], self.of)
+        odd = self.named.refused
+        ids[[*odd, *(row for row in unknown if which[row] >= 0)]] = NO_ID
+        return Framed(ids, missing, {**unknown, **odd}, self.named.framed(self._values, aliases))
+
+
+def _without_text(numbers: _Numbers, schemas: KnownSchemas) -> dict[int, int]:
+    """Row -> its id or GUID, of those that have no text."""
+    named = {number: numbers.schema(number) for number in numbers.different}
+    lacking = [one for one, of in named.items() if of != NO_ID and (not can_be(of) or schemas.text(of) is None)]
+    return {row: named[int(numbers.of[row])] for row in np.flatnonzero(np.isin(numbers.of, lacking)).tolist()}
 
 
 def confluent_ids(values: pa.BinaryArray) -> np.ndarray:
@@ -116,8 +168,25 @@ def confluent_ids(values: pa.BinaryArray) -> np.ndarray:
     return np.where(has, ids, NO_ID)
 
 
+def read_values(batch: pa.RecordBatch, found: Framed | None) -> pa.BinaryArray:
+    """The values as their format reads them."""
+    return batch.column("value") if found is None or found.values is None else found.values
+
+
+def reframed(batch: pa.RecordBatch, found: Framed | None) -> pa.RecordBatch:
+    """The batch with the values as their format reads them; what is measured of them is what was sent."""
+    if found is None or found.values is None:
+        return batch
+    sizes = pc.binary_length(batch.column("value")).cast(pa.int64())
+    if VALUE_BYTES in batch.schema.names:
+        sizes = pc.coalesce(batch.column(VALUE_BYTES), sizes)
+        batch = batch.drop_columns([VALUE_BYTES])
+    batch = batch.append_column(VALUE_BYTES, sizes)
+    return batch.set_column(batch.schema.names.index("value"), "value", found.values)
+
+
 def readable(batch: pa.RecordBatch, found: Framed | None) -> pa.RecordBatch:
-    """The batch for who reads values: null for those whose schema is decided to be unknown."""
+    """A batch for who reads values: null for those whose schema is decided to be unknown."""
     if found is None or not found.unknown:
         return batch
     mask = np.zeros(batch.num_rows, np.bool_)
@@ -127,8 +196,9 @@ def readable(batch: pa.RecordBatch, found: Framed | None) -> pa.RecordBatch:
     return batch.set_column(batch.schema.names.index("value"), "value", masked)
 
 
-def row_schemas(ids: np.ndarray, places: np.ndarray | None) -> RowSchemas:
-    """The schemas that values name. places: which record of its schema each is (formats/places.py)."""
+def row_schemas(ids: np.ndarray, places: np.ndarray | None, schemas: KnownSchemas = NO_SCHEMAS) -> RowSchemas:
+    """The schemas that values name. places: which record of its schema each is (formats/places.py). schemas: whose
+    aliases stand among the ids."""
     keys: list[str] = []
     numbers = np.full(len(ids), -1, np.int64)
     for schema_id in _unique(ids):
@@ -137,7 +207,7 @@ def row_schemas(ids: np.ndarray, places: np.ndarray | None) -> RowSchemas:
         mine = ids == schema_id
         for place in [""] if places is None else sorted(set(places[mine].tolist())):
             numbers[mine if places is None else mine & (places == place)] = len(keys)
-            keys.append(f"{schema_id}:{place}" if place else f"{schema_id}")
+            keys.append(f"{schemas.number(schema_id)}:{place}" if place else f"{schemas.number(schema_id)}")
     return RowSchemas(keys, numbers)
 
 

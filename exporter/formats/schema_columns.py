@@ -5,15 +5,19 @@ In the driver alone. What makes columns of a schema is `registered.py`; here is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from exporter.core.routing import Routing
-from exporter.core.schemas import Fields, KnownSchemas, SchemaText
+from exporter.core.schemas import CARRIED, Fields, KnownSchemas, SchemaText
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
 from exporter.formats.envelopes.columns import unwrapped
+from exporter.formats.envelopes.connect_columns import connect_columns
 from exporter.formats.registered import registered, registered_files
+
+CARRIED_MAX = 1_000
+"""Schemas that are remembered where records bring their own: those of garbage may be as many as records."""
 
 
 class HasColumns(Protocol):
@@ -45,6 +49,8 @@ class FromSchemas:
     def of_key(self, key: str, schemas: KnownSchemas, topic: str) -> Fields:
         """See SchemaColumns. Those of the reader's schema, where a file has one of the same name."""
         form = self._routing.format_of(topic)
+        if key.startswith(CARRIED):
+            return self._carried(key, form)
         if (key, form) not in self._known:
             schema_id, _, place = key.partition(":")
             text = schemas.text(int(schema_id))
@@ -53,10 +59,26 @@ class FromSchemas:
             try:
                 found = self._columns(text, place, form.semantic_types)
                 reader = self._readers.get(form, {}).get(found.name, found)
-                self._known[key, form] = unwrapped(reader.fields, form.envelope)
+                self._known[key, form] = self._counting(unwrapped(reader.fields, form.envelope), form)
             except ConfigError:  # its records are refused for that
                 self._known[key, form] = ()
         return self._known[key, form]
+
+    def _counting(self, fields: Fields, form: ValueFormat) -> Fields:
+        """With a whole number where an event time is counted in JSON: it is read as that, whatever it is called."""
+        time = self._routing.event_time
+        counts = form.kind == "json_schema" and time.kind == "json" and time.unit != "iso"
+        return counted(fields, time.path.split(".")) if counts else fields
+
+    def _carried(self, key: str, form: ValueFormat) -> Fields:
+        """Those of a schema that a record brings along; none beyond so many different ones."""
+        if (key, form) not in self._known and len(self._known) < CARRIED_MAX:
+            try:
+                found = connect_columns(key.removeprefix(CARRIED).encode(), form.semantic_types == "connect")
+                self._known[key, form] = unwrapped(found.fields, form.envelope)
+            except ConfigError:  # its records are refused for that
+                self._known[key, form] = ()
+        return self._known.get((key, form), ())
 
     def of_type(self, event_type: str, topic: str = "") -> Fields:
         """See SchemaColumns."""
@@ -69,7 +91,7 @@ class FromSchemas:
             fit = [one for name, one in there.items() if event_type == (name.rpartition(".")[2] if short else name)]
         else:
             fit = [one for name, one in there.items() if form.message in ("", name)]
-        return unwrapped(fit[0].fields, form.envelope) if len(fit) == 1 else ()
+        return self._counting(unwrapped(fit[0].fields, form.envelope), form) if len(fit) == 1 else ()
 
     def _form_of(self, event_type: str) -> ValueFormat | None:
         """The format of a type's values; None if it may be several."""
@@ -77,3 +99,16 @@ class FromSchemas:
             return self._routing.format_of(event_type)
         formats = self._routing.formats
         return formats[0] if len(formats) == 1 else None
+
+
+def counted(fields: Fields, path: Sequence[str]) -> Fields:
+    """The fields with BIGINT at a path where they have a time."""
+    found = []
+    for one in fields:
+        kind = one["type"]
+        if one["name"] == path[0] and len(path) == 1 and kind == "timestamp":
+            kind = "long"
+        elif one["name"] == path[0] and len(path) > 1 and isinstance(kind, dict) and kind.get("type") == "struct":
+            kind = {**kind, "fields": counted(kind["fields"], path[1:])}
+        found.append({**one, "type": kind})
+    return found

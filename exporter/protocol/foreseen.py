@@ -6,7 +6,7 @@ Each is asked once, when the first of such records comes, and planned (planned.p
 from __future__ import annotations
 
 from exporter.core.routing import Routing
-from exporter.core.schemas import KnownSchemas, SchemaColumns
+from exporter.core.schemas import KnownSchemas, SchemaColumns, origin_of
 from exporter.core.value_format import ValueFormat
 from exporter.protocol.planned import FILES, PlannedColumns
 
@@ -36,7 +36,7 @@ class Foreseeing:
         fields = self._columns.of_key(key, decided, topic)
         if fields:
             self._done.add((name, key, form))
-            self._planned.foresee(name, fields, f"schema {key}")
+            self._planned.foresee(name, fields, origin_of(key))
         return bool(fields)
 
     def topic(self, name: str, topic: str) -> bool:

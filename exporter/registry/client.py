@@ -1,7 +1,8 @@
 """Confluent's REST API of a schema registry, and whether what came back is an answer. In the driver alone.
 
     200                                       the schema
-    404 with error_code 40403                 the registry knows no such id
+    404 with error_code 40403                 the registry knows no such id, or no such GUID
+    404 with error_code 404, of a GUID        the registry has no GUIDs at all, so not this one
     anything else, or nothing                 trouble, which decides nothing: refused, timed out, 401, 403, 5xx, a
                                               redirect, a page of a proxy, too long, not what the API says
 
@@ -16,15 +17,15 @@ import base64
 import json
 import ssl
 import threading
-import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeVar, cast
 from urllib.parse import quote, unquote, urlsplit
 
-from exporter.core.schemas import SchemaText
+from exporter.core.schemas import SchemaText, called
 from exporter.errors import ConfigError, RegistryUnreachable
+from exporter.registry.deadline import Deadline, pools
 from exporter.registry.options import RegistryOptions
 from exporter.secrets import keep_secret, masked
 
@@ -36,6 +37,7 @@ REFERENCES_MAX = 1_000
 ERROR_BYTES_SHOWN = 120
 NO_SUCH_ID = 40403
 NO_SUCH_SUBJECT = 40401
+NO_SUCH_PATH = 404
 _HINT = "check `[schema_registry]`: urls, the credentials and their rights, the certificates; what is exported waits"
 _SENT = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
 T = TypeVar("T")
@@ -85,8 +87,12 @@ class Server:
         return shown(self.url)
 
     def schema(self, schema_id: int) -> Registered | None:
-        """The schema of an id; None if the registry says that there is none."""
-        found = self._get(f"/schemas/ids/{schema_id}", NO_SUCH_ID)
+        """The schema of an id, or of a GUID's number; None if the registry says that there is none."""
+        name = called(schema_id)
+        if isinstance(name, int):
+            found = self._get(f"/schemas/ids/{name}", (NO_SUCH_ID,))
+        else:
+            found = self._get(f"/schemas/guids/{name}", (NO_SUCH_ID, NO_SUCH_PATH))
         return None if found is None else self._registered(found)
 
     def version(self, subject: str, version: int) -> Registered:
@@ -95,7 +101,7 @@ class Server:
 
     def versions(self, subject: str) -> list[int]:
         """The versions of a subject; none if there is no such subject."""
-        return self._list(f"/subjects/{quote(subject, safe='')}/versions", int, NO_SUCH_SUBJECT)
+        return self._list(f"/subjects/{quote(subject, safe='')}/versions", int, (NO_SUCH_SUBJECT,))
 
     def subjects(self) -> list[str]:
         return self._list("/subjects", str)
@@ -116,7 +122,7 @@ class Server:
             raise self._unreachable(f"{path} gave no id")
         return number
 
-    def _list(self, path: str, of: type[T], no: int = 0) -> list[T]:
+    def _list(self, path: str, of: type[T], no: tuple[int, ...] = ()) -> list[T]:
         found = self._get(path, no)
         if found is None:
             return []
@@ -137,8 +143,8 @@ class Server:
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise self._unreachable(f"it gave what is no schema: {type(error).__name__} {error}") from error
 
-    def _get(self, path: str, no: int = 0, body: bytes = b"", refused: tuple[int, ...] = ()) -> Any:
-        """The answer as parsed JSON; None for 404 with the error code `no`, _Refused for a status of `refused`.
+    def _get(self, path: str, no: tuple[int, ...] = (), body: bytes = b"", refused: tuple[int, ...] = ()) -> Any:
+        """The answer as parsed JSON; None for 404 with an error code of `no`, _Refused for a status of `refused`.
 
         body: of a POST.
         """
@@ -150,7 +156,7 @@ class Server:
             if status == 200 and content is not None:
                 return content
             code = content.get("error_code") if isinstance(content, dict) else None
-            if no and status == 404 and code == no:
+            if status == 404 and code in no:
                 return None
             says = answer[:ERROR_BYTES_SHOWN].decode("utf-8", "replace").strip()
             if status in refused and isinstance(content, dict):
@@ -160,25 +166,25 @@ class Server:
             raise self._unreachable(f"{path}: {_why(error)}") from error
 
     def _answer(self, path: str, asked: bytes) -> tuple[int, bytes]:
-        """Status and body. A body that drips is cut off at the time-out too. asked: what is sent, if it is a POST."""
+        """Status and body, of which the last byte is there in time. asked: what is sent, if it is a POST."""
         import urllib3
 
-        deadline = time.monotonic() + self.timeout_secs
         limits = urllib3.Timeout(connect=min(self.timeout_secs, CONNECT_SECS_MAX), read=self.timeout_secs)
         body = bytearray()
-        with ExitStack() as stack:
-            pool = stack.enter_context(urllib3.PoolManager(1, ssl_context=self.context))
-            response = pool.request(
-                "POST" if asked else "GET", self.url + path, headers={**self.headers, **(_SENT if asked else {})},
-                body=asked or None, timeout=limits, retries=False, redirect=False, preload_content=False,
-            )  # fmt: skip
-            stack.callback(response.close)
-            while chunk := response.read1(1 << 16):
-                body += chunk
-                if len(body) > ANSWER_BYTES_MAX:
-                    raise _Trouble(f"more than {ANSWER_BYTES_MAX >> 20} MB")
-                if time.monotonic() > deadline:
-                    raise _Trouble(f"not done after {self.timeout_secs:g} s")
+        with Deadline(self.timeout_secs) as deadline, ExitStack() as stack:
+            try:
+                response = stack.enter_context(pools(self.context, deadline)).request(
+                    "POST" if asked else "GET", self.url + path, headers={**self.headers, **(_SENT if asked else {})},
+                    body=asked or None, timeout=limits, retries=False, redirect=False, preload_content=False,
+                )  # fmt: skip
+                stack.callback(response.close)
+                while chunk := response.read1(1 << 16):
+                    body += chunk
+                    if len(body) > ANSWER_BYTES_MAX:
+                        raise _Trouble(f"more than {ANSWER_BYTES_MAX >> 20} MB")
+            finally:
+                if deadline.passed:  # whatever a connection makes of it that is cut off
+                    raise _Trouble(f"no answer in time: not done after {self.timeout_secs:g} s")
         return response.status, bytes(body)
 
     def _unreachable(self, what: str) -> RegistryUnreachable:

@@ -2,6 +2,7 @@
 
     <table_root>/_schemas.pins/<registry>/<id>/0.json   {"decision": "unknown", "through": {"orders": {"0": 119}}, ...}
                                                1.json   {"decision": "text", "kind": "AVRO", "text": ..., ...}
+                 _schemas.guids/<registry>/<guid>/0.json   the same of a GUID, which stands there in the stead of `id`
 
 An id's files are numbered from 0 without a gap, and the text is the last. Whoever adds one makes the file that must not
 be there yet: who comes second reads again and goes by what is there. Also read by the audit; asks no registry.
@@ -15,12 +16,13 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
-from exporter.core.schemas import Decision, SchemaText, Unknown
+from exporter.core.schemas import Decision, SchemaText, Unknown, called, guid_number
 from exporter.errors import InvariantBroken, RegistryUnreachable
 from exporter.stores.store import Store
 from offsets import Invariant
-from offsets.names import BadName, number_of, pin_file, pins_folder
+from offsets.names import BadName, guid_of, number_of, pin_file, pin_folder, pins_folder
 from offsets.ranges import TopicPartition
 
 VERSION = 1
@@ -57,7 +59,7 @@ NOTHING = Pinned({})
 
 @dataclass(frozen=True)
 class Pins:
-    """The decisions on one registry's ids. store: of all tables. sync: whether they have to survive a power cut.
+    """The decisions on one registry's ids and GUIDs. store: of all tables. sync: they have to survive a power cut.
 
     Every method raises RegistryUnreachable where the storage does not answer, InvariantBroken for a file that is
     damaged or not ours.
@@ -68,17 +70,20 @@ class Pins:
     sync: bool = True
 
     def ids(self) -> list[int]:
-        """Every id about which something is decided."""
-        folder = pins_folder(self.registry)
+        """Every id and GUID about which something is decided."""
+        folder, guids = (pins_folder(self.registry, guids=one) for one in (False, True))
+        found = [self._number(name, folder) for name in self._names(folder)]
+        return sorted([*found, *(self._guid(name, guids) for name in self._names(guids))])
+
+    def _names(self, folder: str) -> list[str]:
         try:
-            names = [name for name in self.store.names(folder) if not name.startswith(".")]
+            return [name for name in self.store.names(folder) if not name.startswith(".")]
         except OSError as error:
             raise self._out(folder, error) from error
-        return sorted(self._number(name, folder) for name in names)
 
     def read(self, schema_id: int) -> Pinned:
         """What is decided about an id; NOTHING if nothing is."""
-        folder = f"{pins_folder(self.registry)}/{schema_id}"
+        folder = pin_folder(self.registry, called(schema_id))
         try:
             found = self._from(NOTHING, schema_id)
             while (last := self._last(folder)) >= found.count:
@@ -94,11 +99,13 @@ class Pins:
         """What was read of some ids survives a power cut, also what somebody was killed in the middle of."""
         if not self.sync or not ids:
             return
-        folder = pins_folder(self.registry)
-        above = [folder, folder.rpartition("/")[0], ""]
+        folders = [pin_folder(self.registry, called(one)) for one in ids]
+        above = sorted({one.rpartition("/")[0] for one in folders})
+        above += [one.rpartition("/")[0] for one in above]
+        folder = above[0]
         try:
             with ThreadPoolExecutor(SYNC_THREADS) as pool:
-                for _ in pool.map(self.store.sync, [*(f"{folder}/{one}" for one in ids), *above]):
+                for _ in pool.map(self.store.sync, [*folders, *above, ""]):
                     pass
         except OSError as error:
             raise self._out(folder, error) from error
@@ -110,7 +117,7 @@ class Pins:
             found = self.read(schema_id)
             if found.text or (isinstance(decision, Unknown) and _says(found.unknown, decision.through)):
                 return found
-            path = pin_file(self.registry, schema_id, found.count)
+            path = pin_file(self.registry, called(schema_id), found.count)
             try:
                 self.store.create(path, body, self.sync)
             except FileExistsError:
@@ -123,7 +130,7 @@ class Pins:
         """With the files that follow what was found, by their names: a listing may be late."""
         try:
             while True:
-                body = self.store.read(pin_file(self.registry, schema_id, found.count))
+                body = self.store.read(pin_file(self.registry, called(schema_id), found.count))
                 found = self._with(found, schema_id, body)
         except FileNotFoundError:
             return found
@@ -143,8 +150,14 @@ class Pins:
         except BadName as error:
             raise self._broken(f"{folder}/{name}", "it is not ours", "move it away") from error
 
+    def _guid(self, name: str, folder: str) -> int:
+        try:
+            return guid_number(UUID(guid_of(name)).bytes)
+        except BadName as error:
+            raise self._broken(f"{folder}/{name}", "it is not ours", "move it away") from error
+
     def _with(self, found: Pinned, schema_id: int, body: bytes) -> Pinned:
-        path = pin_file(self.registry, schema_id, found.count)
+        path = pin_file(self.registry, called(schema_id), found.count)
         if found.text:
             raise self._broken(path, "it follows a text, which is always the last decision")
         try:
@@ -152,8 +165,9 @@ class Pins:
             version = record["version"]
             if version > VERSION:
                 raise self._broken(path, f"it is of version {version}", "run the version that wrote it, or a newer one")
-            if (record["registry"], record["id"]) != (self.registry, schema_id):
-                raise ValueError(f"it is about id {record['id']} of {record['registry']}")
+            about = record[_key_of(schema_id)]
+            if (record["registry"], about) != (self.registry, called(schema_id)):
+                raise ValueError(f"it is about {_key_of(schema_id)} {about} of {record['registry']}")
             if record["decision"] == "unknown":
                 return Pinned(_merged(found.unknown, _through(record["through"])), None, "", found.count + 1)
             if record["decision"] == "text":
@@ -171,6 +185,11 @@ class Pins:
         return RegistryUnreachable(f"{what}: {error.strerror or error}", "look at the storage")
 
 
+def _key_of(schema_id: int) -> str:
+    """What a file calls what it is about."""
+    return "id" if isinstance(called(schema_id), int) else "guid"
+
+
 def _says(known: Mapping[TopicPartition, int], through: Mapping[TopicPartition, int]) -> bool:
     return all(known.get(tp, -1) >= offset for tp, offset in through.items())
 
@@ -180,7 +199,7 @@ def _merged(one: Mapping[TopicPartition, int], other: Mapping[TopicPartition, in
 
 
 def _body(registry: str, schema_id: int, decision: Decision, answer: str) -> bytes:
-    head: dict[str, Any] = {"version": VERSION, "registry": registry, "id": schema_id}
+    head: dict[str, Any] = {"version": VERSION, "registry": registry, _key_of(schema_id): called(schema_id)}
     if isinstance(decision, Unknown):
         through: dict[str, dict[str, int]] = {}
         for tp, offset in sorted(decision.through.items()):

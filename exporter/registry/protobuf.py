@@ -9,16 +9,19 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.util import find_spec
 
 from exporter.core.schemas import SchemaText
 from exporter.errors import ConfigError, RegistryUnreachable
 
+WHY_MAX = 500
+"""Of what the compiler says of a text: it is in the reason of each of its records."""
 _INSTALL = "pip install 'kafka-delta-exporter[protobuf]'"
 
 
 def as_one_set(schema: SchemaText) -> SchemaText:
-    """The schema as a FileDescriptorSet in base64 of all files; one that the compiler refuses stays as it is.
+    """The schema as a FileDescriptorSet in base64 of all files; one that is refused stays as it is, and says why.
 
     Raises ConfigError if what is needed to compile it is not installed, RegistryUnreachable where the compiler comes to
     no verdict, and for a text that imports what is there as a descriptor only.
@@ -51,8 +54,18 @@ def as_one_set(schema: SchemaText) -> SchemaText:
     try:
         done = compiled(schema)
         return SchemaText("PROTOBUF", _base64(as_descriptor_set(done.text, done.references)))
-    except ConfigError:
-        return SchemaText("PROTOBUF", schema.text)
+    except ConfigError as error:
+        return replace(schema, why=error.message[:WHY_MAX])
+
+
+def taken_up(schema: SchemaText) -> SchemaText:
+    """A recorded schema as this version reads it: another one may not have known what it imports (protocol 3.8).
+
+    Raises as as_one_set does.
+    """
+    if schema.kind != "PROTOBUF" or not _installed("google.protobuf"):
+        return schema
+    return as_one_set(schema)
 
 
 def _files(schema: SchemaText) -> Iterator[tuple[str, str]]:

@@ -19,17 +19,17 @@ import random
 import threading
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from exporter.core.backoff import Backoff
-from exporter.core.schemas import ID_MAX, Decision, KnownSchemas, SchemaText, Unknown
+from exporter.core.schemas import GUID, Decision, KnownSchemas, SchemaText, Unknown, called, can_be
 from exporter.errors import InvariantBroken, RegistryUnreachable
 from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.registry.client import Client, Registered, Server, connect, whole
 from exporter.registry.options import RegistryOptions
 from exporter.registry.pins import NOTHING, Pinned, Pins
-from exporter.registry.protobuf import as_one_set
+from exporter.registry.protobuf import as_one_set, taken_up
 from exporter.stores.store import Store
 from offsets import Invariant
 from offsets.ranges import TopicPartition
@@ -68,8 +68,9 @@ class _Book:
 
     def load(self) -> None:
         """All that is recorded."""
-        found = {schema_id: self.pins.read(schema_id) for schema_id in self.pins.ids()}
-        self.pins.settle([*found])
+        read = {schema_id: self.pins.read(schema_id) for schema_id in self.pins.ids()}
+        self.pins.settle([*read])
+        found = {schema_id: _usable(one) for schema_id, one in read.items()}
         with self.lock:
             self.pinned = {schema_id: one for schema_id, one in found.items() if one.count}
 
@@ -82,6 +83,7 @@ class _Book:
         return self.keep(schema_id, found)
 
     def keep(self, schema_id: int, found: Pinned) -> Pinned:
+        found = _usable(found)
         with self.lock:
             self.pinned[schema_id] = found
             self.waiting.pop(schema_id, None)
@@ -94,10 +96,12 @@ class _Book:
                 self._known = KnownSchemas({schema_id: one.decisions for schema_id, one in self.pinned.items()})
             return self._known
 
-    def vouchers(self) -> list[tuple[int, Pinned]]:
-        """Some ids with a text."""
+    def vouchers(self, guids: bool) -> list[tuple[int, Pinned]]:
+        """Some ids with a text, or GUIDs; the other kind where there are none. GUIDs say nothing of what ids mean now,
+        and ids nothing of whether a registry has GUIDs."""
         with self.lock:
-            found = [(schema_id, one) for schema_id, one in self.pinned.items() if one.text]
+            every = [(schema_id, one) for schema_id, one in self.pinned.items() if one.text]
+        found = [one for one in every if (one[0] >= GUID) == guids] or every
         return random.sample(found, min(VOUCHERS, len(found)))
 
     def lock_of(self, schema_id: int) -> threading.Lock:
@@ -147,7 +151,7 @@ class Registry:
             known = book.pinned.get(schema_id, NOTHING)
             if known.text is not None:
                 return known.text
-            if schema_id > ID_MAX:
+            if not can_be(schema_id):
                 return Unknown({})
             self._require(registry, schema_id)
             if (wait := self._wait(book, schema_id, now)) is None:
@@ -157,7 +161,7 @@ class Registry:
                 return self._pin(book, schema_id, *answer)
             if self.options.unknown_schema_id == "stall":
                 raise RegistryUnreachable(
-                    f"the schema registry knows no id {schema_id}, and with unknown_schema_id = stall its records wait",
+                    f"the registry knows no id {called(schema_id)}, and with unknown_schema_id = stall they wait",
                     "register the schema under that id, or set `[schema_registry] unknown_schema_id = dead_letter`",
                 )
             waiting = book.waiting.setdefault(schema_id, _Waiting(now, now))
@@ -187,12 +191,12 @@ class Registry:
         """Raises RegistryUnreachable where nobody can be asked."""
         if registry != self.options.name:
             raise RegistryUnreachable(
-                f"nothing is recorded of id {schema_id} of the schema registry {registry}, which is asked no longer",
+                f"nothing is recorded of id {called(schema_id)} of the registry {registry}, which is asked no longer",
                 f"set `[schema_registry] name = {registry}` and its urls until all that it was for is exported",
             )
         if self._client is None:
             raise RegistryUnreachable(
-                f"nothing is recorded of the schema id {schema_id}, and there is no registry to be asked",
+                f"nothing is recorded of the schema id {called(schema_id)}, and there is no registry to be asked",
                 "set `[schema_registry] urls`",
             )
 
@@ -211,19 +215,22 @@ class Registry:
 
         def conversation(server: Server) -> tuple[Registered, SchemaText] | None:
             registered = server.schema(schema_id)
-            self._require_same(server, book, registered)
+            self._require_same(server, book, registered, schema_id >= GUID)
             return None if registered is None else (registered, whole(server, registered))
 
         if self._client is None:
             raise AssertionError("asked without a client")
         return self._client.ask(conversation)
 
-    def _require_same(self, server: Server, book: _Book, answer: Registered | None) -> None:
-        """Raises RegistryUnreachable or InvariantBroken for a registry that is not the one that it was."""
-        vouchers = book.vouchers()
+    def _require_same(self, server: Server, book: _Book, answer: Registered | None, guid: bool = False) -> None:
+        """Raises RegistryUnreachable or InvariantBroken for a registry that is not the one that it was.
+
+        guid: the answer is about one.
+        """
+        vouchers = book.vouchers(guid)
         gone = [schema_id for schema_id, pinned in vouchers if not self._is_same(server, schema_id, pinned)]
         if vouchers and len(gone) == len(vouchers):
-            ids = ", ".join(map(str, sorted(gone)))
+            ids = ", ".join(str(called(one)) for one in sorted(gone))
             raise RegistryUnreachable(
                 f"{server.shown} no longer knows ids that it gave ({ids}); so that it knows no id means nothing",
                 "bring its content back, or give it another `[schema_registry] name` if it is another registry",
@@ -249,7 +256,7 @@ class Registry:
             return
         raise InvariantBroken(
             Invariant.ROUTE,
-            f"{server.shown} has another schema under id {schema_id} than was recorded in "
+            f"{server.shown} has another schema under id {called(schema_id)} than was recorded in "
             f"{self._store.uri()} for the registry {self.options.name}",
             "it was wiped and filled anew, or is another one: export what was written with the old ids while the old "
             "content is there, or take another `[schema_registry] name`, under which its ids are recorded anew",
@@ -281,10 +288,10 @@ class Registry:
         if not agree(pinned, registered, schema):
             raise InvariantBroken(
                 Invariant.ROUTE,
-                f"two tasks were given different schemas under id {schema_id} by the registry {self.options.name}",
+                f"the registry {self.options.name} gave two tasks different schemas under id {called(schema_id)}",
                 "each of `[schema_registry] urls` has to be of the same registry",
             )
-        log.info(Event.SCHEMA_PINNED, id=schema_id, registry=book.pins.registry, kind=registered.kind)
+        log.info(Event.SCHEMA_PINNED, id=called(schema_id), registry=book.pins.registry, kind=registered.kind)
         return made if pinned.text is None else pinned.text
 
     def _unknown(self, book: _Book, schema_id: int, ends: Mapping[TopicPartition, int]) -> Decision | None:
@@ -296,8 +303,13 @@ class Registry:
         book.decided[schema_id] += 1
         if found.text is None:
             shown = {str(tp): offset for tp, offset in sorted(through.items())}
-            log.warning(Event.SCHEMA_UNKNOWN, id=schema_id, registry=book.pins.registry, through=shown)
+            log.warning(Event.SCHEMA_UNKNOWN, id=called(schema_id), registry=book.pins.registry, through=shown)
         return found.decisions[-1]
+
+
+def _usable(pinned: Pinned) -> Pinned:
+    """With the text as this version reads it."""
+    return pinned if pinned.text is None else replace(pinned, text=taken_up(pinned.text))
 
 
 def agree(pinned: Pinned, registered: Registered, schema: SchemaText | None = None) -> bool:

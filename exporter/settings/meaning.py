@@ -110,7 +110,8 @@ def evolutions(settings: Settings, hints: Mapping[str, Mapping[str, Hint]]) -> E
     A type without declared columns gets those of its schema, where the format has schemas, and nothing else unless it
     is told to grow.
     """
-    known = settings.unknown_fields == "rescue" and any(form.has_schemas for _, form in value_formats(settings))
+    forms = [form for _, form in value_formats(settings)]
+    known = settings.unknown_fields == "rescue" and any(one.has_schemas or one.carries_schemas for one in forms)
 
     def one(evolve: str | None, of_type: Mapping[str, Hint], declared: bool) -> Evolution | None:
         if (evolve or settings.evolve) != "off":

@@ -18,6 +18,7 @@ from dataclasses import replace
 
 from exporter.core.manifest import RoundResult
 from exporter.core.routing import DEAD_LETTERS
+from exporter.core.schemas import CARRIED
 from exporter.core.seen import Seen
 from exporter.core.writers import Fragment, WriterKey
 from exporter.errors import TableUnreadable
@@ -34,6 +35,8 @@ log = get_logger(__name__)
 
 AGAIN_MAX = 3
 """Times in a row that the rows of one writer are read again for columns: then they wait no longer."""
+CARRIED_MAX = 1_000
+"""Schemas of one type that are remembered where records bring their own: of garbage each record may have another."""
 AGAIN = "its new fields are to be columns"
 WIDENING_TRIES_MAX = 3
 """Commits of one table that are tried for the same wider types; what has them not by then keeps what does not fit."""
@@ -91,6 +94,8 @@ class Growing:
             found |= {name for name in named if self._known.foreseeing.topic(name, topic)}
             for name, keys in fragment.met.items():
                 for key in sorted(keys):
+                    if key.startswith(CARRIED) and len(self._met[name]) >= CARRIED_MAX:
+                        continue
                     if (key, topic) not in self._met[name]:
                         self._met[name].add((key, topic))
                         found |= {name} if self._known.foresee(name, key, topic) else set()

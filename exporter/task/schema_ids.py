@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from exporter.core.backoff import Backoff
-from exporter.core.schemas import SchemaSource
+from exporter.core.schemas import SchemaSource, called
 from exporter.core.writers import Fragment, WriterKey, Writers
 from exporter.log import get_logger
 from exporter.log_events import Event
@@ -95,7 +95,7 @@ class SchemaIds:
                 continue  # it is out of date, or to be read again: then it ends there again
             self._waiting[tp] = _Waiting({*fragment.missing}, plan.end)
             self._retry_at = float("-inf") if not self._trouble else self._retry_at
-            told = sorted(fragment.missing)[:NAMED_MAX]
+            told = [called(one) for one in sorted(fragment.missing)[:NAMED_MAX]]
             log.info(Event.SCHEMA_MISSING, partition=str(tp), offset=plan.end, ids=len(fragment.missing), some=told)
         self._tell()
 
@@ -178,7 +178,7 @@ class SchemaIds:
 
     def _said(self, one: _Waiting) -> str:
         ids = sorted(one.ids, key=lambda schema_id: (-self._asked_at.get(schema_id, 0.0), schema_id))
-        some = ", ".join(map(str, ids[:NAMED_MAX])) + (", ..." if len(ids) > NAMED_MAX else "")
+        some = ", ".join(str(called(one)) for one in ids[:NAMED_MAX]) + (", ..." if len(ids) > NAMED_MAX else "")
         why = self._trouble or "the registry has no such schema so far"
         return f"from offset {one.at} on it waits for schema id {some}: {why}"
 

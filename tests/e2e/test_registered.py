@@ -5,8 +5,11 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterator
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import fastavro
 import pytest
@@ -129,3 +132,42 @@ def test_a_silent_registry_holds_up_what_needs_it_and_nothing_else(
     assert isinstance(error, InvariantBroken) and error.exit_code == 70
     assert "another schema under id" in error.message and "[schema_registry] name" in error.hint
     assert ids_in(export) == {0: [1, 6], 1: [2, 3, 4, 5]} and 4 not in pins_of(export).ids()
+
+
+def test_what_connect_and_confluent_s_newest_clients_write_is_exported(
+    kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any, server: FakeRegistry
+) -> None:
+    """Protobuf that imports what no reference names, by GUIDs in headers and by ids in front: one table, with DATE and
+    DECIMAL; the GUID is recorded. A header that is damaged is a dead letter, and the audit finds the same."""
+    text = """
+        syntax = "proto3"; package shop;
+        import "confluent/meta.proto"; import "confluent/type/decimal.proto"; import "google/type/date.proto";
+        message Order {
+          int64 id = 1; google.type.Date due = 2;
+          confluent.type.Decimal price = 3 [(confluent.field_meta) = {
+            params: [ { key: "precision", value: "8" }, { key: "scale", value: "2" } ] }];
+        }"""
+    number = server.add("orders-value", text, "PROTOBUF")
+    named = [("__value_schema_id", b"\1" + UUID(server.guid(number)).bytes + b"\0")]
+    formats = ['kind = "protobuf"', "[schema_registry]", f'urls = ["{server.url}"]']
+    e = Export(
+        kafka, topic(partitions=1), tmp_path, fresh_name("app"), {}, {"new_type": "table"}, 'kind = "record"',
+        type_from='kind = "schema"\nname = "short"', value_format="\n".join(formats),
+    )  # fmt: skip
+
+    def record(order: int, headers: Any, frame: bytes = b"") -> Record:
+        day, price = b"\x08\xe8\x0f\x10\x02\x18\x1d", b"\x0a\x02\x01" + bytes([order]) + b"\x10\x08\x18\x02"
+        body = bytes([8, order, 0x12, len(day)]) + day + bytes([0x1A, len(price)]) + price
+        return Record(b"k", frame + body, headers, millis(NOON))
+
+    framed_id = b"\0" + number.to_bytes(4, "big") + b"\0"
+    damaged = record(3, [("__value_schema_id", b"\1short")])
+    produce(e.kafka, e.topic, {0: [record(1, named), record(2, (), framed_id), damaged, record(4, named)]})
+    e.run(spark)
+    rows = [(row["id"], row["due"], row["price"]) for row in e.rows("Order")]
+    assert rows == [(n, date(2024, 2, 29), Decimal(256 + n).scaleb(-2)) for n in (1, 2, 4)]
+    (letter,) = e.rows(DEAD_LETTERS)
+    assert letter["_kafka"]["offset"] == 2 and letter["reason"].startswith("not_framed: the header __value_schema_id")
+    assert pins_of(e).ids()[0] == number and len(pins_of(e).ids()) == 2
+    report = e.audit(spark)
+    assert report.clean and report.checked == 4, report

@@ -220,10 +220,10 @@ def test_topics_of_several_formats_are_judged_each_by_its_own(spark: Any) -> Non
     rows = [("j", b'{"ts":"2025-03-10T00:00:00Z"}'), ("j", b"{"), ("j", None), ("s", b"t"), ("s", b"\xff"), ("s", None),
             ("x", b"\0\0\0\0\1")]  # fmt: skip
     frame = spark.createDataFrame(
-        [(topic, 0, number, value) for number, (topic, value) in enumerate(rows)],
-        "topic string, partition int, offset bigint, value binary",
+        [(topic, 0, number, value, []) for number, (topic, value) in enumerate(rows)],
+        "topic string, partition int, offset bigint, value binary, headers array<struct<key: string, value: binary>>",
     )
-    kinds = f"topic string, partition int, offset bigint, value binary, told {TOLD_DDL}"
+    kinds = ", ".join(f"{name} {kind}" for name, kind in frame.dtypes) + f", told {TOLD_DDL}"
     frame = (
         frame.coalesce(1)
         .mapInArrow(telling((routing,), {}, 1_000), kinds)

@@ -20,13 +20,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 from urllib.parse import unquote, urlsplit
+from uuid import NAMESPACE_OID, uuid5
 
 JSON_TYPE = "application/vnd.schemaregistry.v1+json"
 
 
 @dataclass(frozen=True)
 class Failure:
-    """What every request is answered instead. after_secs: before the head; drip_secs: between single bytes of the body.
+    """What every request is answered instead. after_secs: before the head; drip_secs: between single bytes of the body,
+    drip_head: of the head too.
 
     hang_up: the connection is closed without a word.
     """
@@ -36,12 +38,14 @@ class Failure:
     headers: Mapping[str, str] = field(default_factory=dict)
     after_secs: float = 0.0
     drip_secs: float = 0.0
+    drip_head: bool = False
     hang_up: bool = False
     paths: str = ".*"
 
 
 class FakeRegistry:
-    """schemas: id -> what was registered. requests: (path, headers) of all that came, in order."""
+    """schemas: id -> what was registered. requests: (path, headers) of all that came, in order. has_guids: whether it
+    is of a version that has them."""
 
     def __init__(self, authorization: str = "", certificate: Path | None = None, clients: Path | None = None) -> None:
         """authorization: the header that it asks for. certificate: PEM of its key and certificate: it speaks TLS.
@@ -52,6 +56,7 @@ class FakeRegistry:
         self.failure: Failure | None = None
         self.on_request: Callable[[str], None] | None = None
         self.next_id = 1
+        self.has_guids = True
         self._authorization = authorization
         self._closing = threading.Event()
         registry = self
@@ -108,6 +113,10 @@ class FakeRegistry:
             versions.append(number)
         return number
 
+    def guid(self, number: int) -> str:
+        """The GUID of a schema: one of what it says, whatever its id."""
+        return str(uuid5(NAMESPACE_OID, json.dumps(self.schemas[number], sort_keys=True)))
+
     def wipe(self, next_id: int = 1) -> None:
         """Forget everything. next_id: of what is registered then."""
         self.schemas, self.subjects, self.next_id = {}, {}, next_id
@@ -136,14 +145,19 @@ class FakeRegistry:
         status, answer = self._answer(unquote(urlsplit(request.path).path), body)
         return _send(request, status, json.dumps(answer).encode())
 
+    def _told(self, number: int) -> dict[str, Any]:
+        return {**self.schemas[number], **({"guid": self.guid(number)} if self.has_guids else {})}
+
     def _fail(self, request: BaseHTTPRequestHandler, failure: Failure) -> None:
         self._closing.wait(failure.after_secs)
         request.close_connection = True
         if failure.hang_up:
             return
+        head = b"HTTP/1.1 %d\r\nContent-Length: %d\r\n\r\n" % (failure.status, len(failure.body))
         try:
-            _head(request, failure.status, len(failure.body), failure.headers)
-            for byte in failure.body if failure.drip_secs else ():
+            if not failure.drip_head:
+                _head(request, failure.status, len(failure.body), failure.headers)
+            for byte in (head if failure.drip_head else b"") + failure.body if failure.drip_secs else ():
                 request.wfile.write(bytes([byte]))
                 if self._closing.wait(failure.drip_secs):
                     return
@@ -156,6 +170,9 @@ class FakeRegistry:
         if found := re.fullmatch(r"/schemas/ids/(\d+)", path):
             schema = self.schemas.get(int(found[1]))
             return (200, schema) if schema else (404, json.loads(_error(40403, "Schema not found")))
+        if self.has_guids and (found := re.fullmatch(r"/schemas/guids/([0-9a-f-]{36})", path)):
+            number = next((one for one in self.schemas if self.guid(one) == found[1]), 0)
+            return (200, self._told(number)) if number else (404, json.loads(_error(40403, "Schema not found")))
         if path == "/subjects":
             return 200, sorted(self.subjects)
         found = re.fullmatch(r"/subjects/([^/]+(?:/[^/]+)*?)(/versions(?:/(\w+))?)?", path)
@@ -167,7 +184,7 @@ class FakeRegistry:
             kind, references = asked.get("schemaType", "AVRO"), asked.get("references") or ()
             number = self.add(subject, asked["schema"], kind, references)
             at = self.subjects[subject].index(number) + 1
-            return 200, {"id": number, "version": at, "subject": subject, **self.schemas[number]}
+            return 200, {"id": number, "version": at, "subject": subject, **self._told(number)}
         ids = self.subjects.get(subject)
         if ids is None or not versions:
             return 404, json.loads(_error(40401, f"Subject '{subject}' not found."))

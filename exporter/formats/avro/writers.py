@@ -174,8 +174,8 @@ class Writers:
             return _root(schema, f"fingerprint {number:016x}", self._files, self._connect)
         text = self._schemas.text(number)
         if text is None:
-            return Root((Writer("", refusal=f"unknown_schema_id: {number}"),))
-        return _registered(text, f"id {number}", self._files, self._connect)
+            return Root((Writer("", refusal=f"unknown_schema_id: {self._schemas.called(number)}"),))
+        return _registered(text, f"id {self._schemas.called(number)}", self._files, self._connect)
 
     @property
     def _connect(self) -> bool:

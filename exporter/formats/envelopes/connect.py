@@ -21,6 +21,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
+import pyarrow as pa
 
 from exporter.formats.envelopes.strict import Refused, kind_of, parsed, written
 from exporter.formats.envelopes.unavailable import is_unavailable
@@ -29,6 +30,8 @@ from exporter.text import shorten
 
 PARTS = {"schema", "payload"}
 SCHEMAS_KEPT = 64
+SCHEMA_BYTES_TOLD = 64 << 10
+"""Of a schema of which the driver is told."""
 SCALE_MAX = 1_000
 """Digits behind the point, and before it: beyond, a value stays as it is."""
 _SCALARS = frozenset(
@@ -94,6 +97,28 @@ def _parts(raw: bytes) -> tuple[bytes, bytes]:
     if len(outer) != len(parts) or parts.keys() != PARTS:
         raise ValueError("other members")
     return parts["schema"], parts["payload"]
+
+
+def schemas_in(values: pa.BinaryArray, most: int) -> list[str]:
+    """Different schemas that values bring along, as they are sent, so many at most; none of those that are too long.
+
+    Most values begin as another one did: then nothing is read.
+    """
+    found: dict[str, None] = {}
+    begins: tuple[bytes, ...] = ()
+    for raw in values.to_pylist():
+        if len(found) >= most:
+            break
+        if raw is None or raw.startswith(begins):
+            continue
+        try:
+            schema, _ = _parts(raw)
+            begins = (*begins, b'{"schema":' + schema + b',"payload":')[-SCHEMAS_KEPT:]
+            if schema != b"null" and len(schema) <= SCHEMA_BYTES_TOLD:
+                found[schema.decode()] = None
+        except (*PARSE_ERRORS, ValueError):
+            continue
+    return [*found]
 
 
 def _why_not(doc: Mapping[str, Any], debezium: bool) -> str:
@@ -258,3 +283,6 @@ _DEBEZIUM: Mapping[str, Logical] = {
     "io.debezium.time.NanoTimestamp": _always(_moment(1_000_000_000)),
     "io.debezium.data.VariableScaleDecimal": _always(_variable_scale),
 }
+
+NAMED: Mapping[str, Logical] = {**_NAMED, **_DEBEZIUM}
+"""All of them."""

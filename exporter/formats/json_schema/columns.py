@@ -7,6 +7,7 @@
     array of one kind           ARRAY
     T or null, each way         T
     $ref                        what it refers to, in the document or in one that the registry names
+    title, connect.parameters   with Connect's names of types: DECIMAL, DATE, TIMESTAMP
 
 What else there is gives no column: its values stay in `_rescued`. A schema is never a reason to refuse a value, which
 is JSON and is read without it.
@@ -17,6 +18,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
@@ -24,18 +26,27 @@ from exporter.core.columns import Names, never_added
 from exporter.core.schemas import SchemaText
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
+from exporter.formats.avro.semantic import SEMANTIC, ZONED
+from exporter.formats.envelopes.connect import NAMED, Entries, Fields, Items, Node
+from exporter.formats.envelopes.connect_columns import decimal_type
 from exporter.formats.schema import SCHEMA_DEPTH_MAX
 from exporter.formats.spark_columns import Registered
 
 _SCALARS = {"integer": "long", "number": "double", "boolean": "boolean", "string": "string"}
 _FORMATS = {"date-time": "timestamp", "date": "date"}
+_LOGICAL = {
+    ("date", "integer"): "date",
+    **{(f"timestamp-{unit}", "integer"): "timestamp" for unit in ("millis", "micros", "nanos")},
+    (ZONED, "string"): "timestamp",
+}
+"""Logical type and JSON's -> the column's."""
 
 
 def json_file_columns(form: ValueFormat) -> dict[str, Registered]:
     """The columns of a format's own schemas, by their titles, or by the files' names. Raises ConfigError."""
     found: dict[str, Registered] = {}
     for file, text in form.schemas:
-        one = json_columns(SchemaText("JSON", text))
+        one = json_columns(SchemaText("JSON", text), connect=form.semantic_types == "connect")
         name = one.name or file
         if name in found:
             raise ConfigError(f"{file}: another schema has the title {name!r} too", "give each a title of its own")
@@ -44,13 +55,16 @@ def json_file_columns(form: ValueFormat) -> dict[str, Registered]:
 
 
 def json_columns(schema: SchemaText, place: str = "", connect: bool = False) -> Registered:
-    """What a schema says of a table. place, connect: mean nothing here. Raises ConfigError for text that is no JSON."""
-    return columns_at(schema, parsed_text(schema), title(schema))
+    """What a schema says of a table. place: means nothing here. connect: whether Connect's names of types count.
+
+    Raises ConfigError for text that is no JSON.
+    """
+    return columns_at(schema, parsed_text(schema), title(schema), connect)
 
 
-def columns_at(schema: SchemaText, part: Any, name: str) -> Registered:
+def columns_at(schema: SchemaText, part: Any, name: str, connect: bool = False) -> Registered:
     """The columns of a part of a schema, which is called by a name."""
-    walk = Walk(schema)
+    walk = Walk(schema, connect)
     fields: list[dict[str, Any]] = []
     try:
         found, document, trail = walk.resolved(part, schema, "$", (_name(schema, ""),))
@@ -78,11 +92,43 @@ class NoColumn(Exception):
         self.why = why
 
 
+@lru_cache(64)
+def node_of(schema: SchemaText) -> Node | None:
+    """What is not as JSON has it in values of a schema, by Connect's names of types; None: nothing."""
+    try:
+        return _node(parsed_text(schema), schema, Walk(schema), 0, (_name(schema, ""),))
+    except ConfigError:
+        return None
+
+
+def _node(schema: Any, document: SchemaText, walk: Walk, depth: int, trail: tuple[str, ...]) -> Node | None:
+    if depth > SCHEMA_DEPTH_MAX:
+        return None
+    try:
+        found, document, trail = walk.resolved(schema, document, "$", trail)
+    except NoColumn:
+        return None
+    if _named(found) and found.get("title") in NAMED:
+        return NAMED[found["title"]]({"parameters": found.get("connect.parameters")}, "$")
+    properties = found.get("properties")
+    if isinstance(properties, dict):
+        nodes = {name: _node(one, document, walk, depth + 1, trail) for name, one in properties.items()}
+        fields = {name: node for name, node in nodes.items() if node is not None}
+        return Fields(fields) if fields else None
+    for word, made in (("items", Items), ("additionalProperties", Entries)):
+        if isinstance(found.get(word), dict):
+            below = _node(found[word], document, walk, depth + 1, trail)
+            return None if below is None else made(below)
+    return None
+
+
 @dataclass
 class Walk:
-    """From a schema to Spark types. refused: path -> why there is no column, grows."""
+    """From a schema to Spark types. refused: path -> why there is no column, grows. connect: whether Connect's names of
+    types count."""
 
     root: SchemaText
+    connect: bool = False
     refused: dict[str, str] = field(default_factory=dict)
 
     def fields(
@@ -110,6 +156,8 @@ class Walk:
         if depth > SCHEMA_DEPTH_MAX:
             raise NoColumn(path, f"it is nested deeper than {SCHEMA_DEPTH_MAX} levels")
         found, document, trail = self.resolved(schema, document, path, trail)
+        if self.connect and (named := _named(found)):
+            return named
         one = _one_type(found, path)
         if one == "object":
             return self._object(found, document, path, depth, trail)
@@ -174,6 +222,16 @@ def _one_type(schema: Mapping[str, Any], path: str) -> str:
     if len(rest) != 1 or not isinstance(rest[0], str):
         raise NoColumn(path, "it may be of several kinds" if len(rest) > 1 else "it tells no type")
     return rest[0]
+
+
+def _named(schema: Mapping[str, Any]) -> str:
+    """The type that Connect's name of a schema's type stands for, where its values are what the name counts on; empty
+    if there is none."""
+    title, kind = schema.get("title"), schema.get("type")
+    logical = SEMANTIC.get(title, "") if isinstance(title, str) else ""
+    if logical == "decimal":
+        return (decimal_type(schema.get("connect.parameters")) or "") if kind in ("number", "string") else ""
+    return _LOGICAL.get((logical, str(kind)), "")
 
 
 def _implied(schema: Mapping[str, Any]) -> Iterator[str]:

@@ -18,6 +18,7 @@ from exporter.formats.format import Format, Peek, Reader
 from exporter.formats.frames import HEAD, NO_ID, confluent_ids
 from exporter.formats.json.format import Json
 from exporter.formats.json_schema.columns import title
+from exporter.formats.json_schema.meaning import MeantReader
 from exporter.formats.json_schema.roots import Choice, choices, chosen
 from exporter.formats.unframed import Unframed, unframed
 
@@ -32,6 +33,7 @@ class JsonSchema:
         self._schemas = schemas
         made: Format = Json() if form.envelope == "none" else EnvelopedTexts(Json(), form)
         self._inner: Format = Unframed(made) if form.frame == "confluent" else made
+        self._connect = form.semantic_types == "connect"
 
     def schema(self, spark_json: str, event_type: str) -> pa.Schema:
         """See Format."""
@@ -54,7 +56,10 @@ class JsonSchema:
 
     def reader(self, event_type: str, schema: pa.Schema, routing: Routing, json_text: JsonText = "as_sent") -> Reader:
         """See Format."""
-        return self._inner.reader(event_type, schema, routing, json_text)
+        inner = self._inner.reader(event_type, schema, routing, json_text)
+        if not self._connect:
+            return inner
+        return MeantReader(inner, self._form, self._schemas, schema, routing.event_time)
 
 
 def _named(name: str, source: TypeFrom) -> str:
@@ -115,7 +120,7 @@ class _Titles:
             some = () if row in refused else self._choices(ids[row])
             names[row] = _name_of(some, values[row].as_py()[HEAD:], self._source) if some else None
             if names[row] is None:
-                none = NO_CHOICE if some else f"no_type: the schema of id {ids[row]} has no title"
+                none = NO_CHOICE if some else f"no_type: the schema of id {self._schemas.called(ids[row])} has no title"
                 reasons[row] = refused.get(row) or none
         return pa.array(names, pa.string()), reasons
 

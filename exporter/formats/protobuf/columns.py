@@ -19,6 +19,8 @@ GOOGLE = "google.protobuf."
 
 def protobuf_columns(schema: SchemaText, place: str = "", _connect: bool = False) -> Registered:
     """Those of a registered message. place: its indexes, `1.0`; empty is the first one. Raises ConfigError."""
+    if schema.why:
+        raise BadSchema(schema.why, "register a schema that compiles, with all that it imports")
     found = descriptors(schema.text, schema.references)
     name = found.places.get(tuple(int(index) for index in place.split(".")) if place else (0,))
     if name is None:

@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from exporter.errors import ConfigError
+from exporter.formats.protobuf.known import KNOWN
 
 COMPILE_SECS = 60.0
 """How long the compiler may take."""
-
 
 
 class Uncompilable(ConfigError):
@@ -27,8 +27,8 @@ class Uncompilable(ConfigError):
 def descriptor_set(texts: Mapping[str, str], main: str = "") -> bytes:
     """The FileDescriptorSet of one text, with all that it imports; that text is its last file.
 
-    texts: name, as imports call it -> text; Google's own files need not be among them. main: the name of the one; else
-    the last of the texts. Raises ConfigError with the compiler's words.
+    texts: name, as imports call it -> text; Google's own and those of known.py need not be among them. main: the name
+    of the one; else the last of the texts. Raises ConfigError with the compiler's words.
     """
     main = main or [*texts][-1]
     if importlib.util.find_spec("grpc_tools") is None:
@@ -37,7 +37,7 @@ def descriptor_set(texts: Mapping[str, str], main: str = "") -> bytes:
             "pip install 'kafka-delta-exporter[protobuf]', or give a descriptor set that protoc has made",
         )
     with tempfile.TemporaryDirectory(prefix="exporter-proto-") as folder:
-        for name, text in texts.items():
+        for name, text in {**KNOWN, **texts}.items():
             path = Path(folder, "in", _inside(name))
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, "utf-8")

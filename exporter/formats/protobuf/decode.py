@@ -20,6 +20,7 @@ from exporter.formats.protobuf.packed import unpacked
 from exporter.formats.protobuf.plan import UTC_MICROS
 from exporter.formats.protobuf.scalars import NO_REASON, Scalars, absent, column, is_text, scalars, spans
 from exporter.formats.protobuf.scan import Found, scan
+from exporter.formats.protobuf.stands_for import days, numbers
 from exporter.formats.protobuf.wired import Wired, WiredSlot
 from exporter.formats.typed.typed import Typed
 
@@ -207,8 +208,27 @@ class _Messages:
         messages = _Messages(self._out, self._budget, cursor, one.inside, self._owner[found.rows])
         record: Column = messages.record()
         if one.slot.unwrapped and isinstance(record, Structs):
-            record = record.fields[0] if one.slot.unwrapped == "value" else messages.instants(record, one.items)
+            record = messages.stands_for(one, record)
         return record, cursor.bad
+
+    def stands_for(self, one: WiredSlot, record: Structs) -> Column:
+        """What these messages are made in the stead of which they are a column."""
+        if one.slot.unwrapped == "value":
+            value: Column = record.fields[0]
+            return value
+        if one.slot.unwrapped == "timestamp":
+            return self.instants(record, one.items)
+        if one.slot.unwrapped == "date":
+            found, odd = days(record)
+            self._fail(odd, one.items, Kind.OUT_OF_RANGE)
+        else:
+            found, odd = numbers(self._cursor.batch, record, one.slot.one)
+            self._fail(odd, one.items, Kind.BAD_DECIMAL)
+        return found
+
+    def _fail(self, odd: np.ndarray, place: int, kind: Kind) -> None:
+        if odd.any():
+            self._cursor.fail(odd, place, kind)
 
     def instants(self, record: Structs, place: int) -> Numbers:
         """Timestamps of what these messages are: seconds and nanoseconds."""

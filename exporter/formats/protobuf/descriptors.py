@@ -1,7 +1,7 @@
 """Texts of Protobuf schemas -> their descriptors.
 
     base64 of a FileDescriptorSet     has everything; its last file is the one that message indexes count in
-    base64 of a FileDescriptorProto   one file; what it imports are its references, and Google's own files
+    base64 of a FileDescriptorProto   one file; what it imports are its references, and files that everybody knows
 
 google.protobuf puts the files together, and so says what cannot be. It is an extra, imported when it is needed.
 """
@@ -11,12 +11,16 @@ from __future__ import annotations
 import base64
 import binascii
 import importlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from exporter.core.schemas import SchemaText
 from exporter.errors import ConfigError
-from exporter.formats.protobuf.model import Descriptors, Field, Kind, Message
+from exporter.formats.binary.decimals import DIGITS_MAX
+from exporter.formats.protobuf.compile import descriptor_set
+from exporter.formats.protobuf.known import KNOWN
+from exporter.formats.protobuf.model import DECIMAL, Descriptors, Field, Kind, Message
 from exporter.text import shorten
 
 GOOGLE = "google/protobuf/"
@@ -59,7 +63,9 @@ def descriptors(text: str, references: Sequence[tuple[str, SchemaText]] = ()) ->
         files = [pool.FindFileByName(proto.name) for proto in found.file]
     except (TypeError, KeyError, ValueError) as error:
         raise _unusable(f"the files do not fit together: {shorten(' '.join(str(error).split()))}") from None
-    messages = {one.full_name: _message(one) for file in files for one in _nested(file.message_types_by_name.values())}
+    options = _FieldOptions(pool)
+    every = (one for file in files for one in _nested(file.message_types_by_name.values()))
+    messages = {one.full_name: _message(one, options) for one in every}
     enums = {one.full_name: _numbers(one) for file in files for one in _enums(file)}
     return Descriptors(messages, enums, dict(_places(found.file[-1].message_type, found.file[-1].package, ())))
 
@@ -136,7 +142,7 @@ def _complete(files: dict[str, Any], own: list[str]) -> bytes:
             return
         if name in above:
             raise _unusable(f"{name} imports itself")
-        proto = files.get(name) or _well_known(name)
+        proto = files.get(name) or _well_known(name) or _known(name)
         if proto is None:
             raise _unusable(f"{above[-1]} imports {name}, which is not among its references")
         for needed in proto.dependency:
@@ -170,6 +176,44 @@ def _well_known(name: str) -> Any:
     return proto
 
 
+@cache
+def _known(name: str) -> Any:
+    """One of the files of known.py; None for any other. Raises ConfigError if the compiler is not installed."""
+    if name not in KNOWN:
+        return None
+    return _protos().FileDescriptorSet.FromString(descriptor_set({name: KNOWN[name]})).file[-1]
+
+
+class _FieldOptions:
+    """What the options of fields say that Confluent's file declares, if it is among the files."""
+
+    def __init__(self, pool: Any) -> None:
+        self._extension: Any = None
+        try:
+            self._extension = pool.FindExtensionByName("confluent.field_meta")
+            options = pool.FindMessageTypeByName("google.protobuf.FieldOptions")
+        except KeyError:
+            return
+        self._class = _imported("google.protobuf.message_factory").GetMessageClass(options)
+
+    def params(self, field: Any) -> Mapping[str, str]:
+        """The parameters of a field; none where there are none. Raises nothing: options may be anything."""
+        if self._extension is None or not field.has_options:
+            return {}
+        found = self._class.FromString(field.GetOptions().SerializeToString())
+        meta = found.Extensions[self._extension]
+        return dict(getattr(meta, "params", {}))
+
+
+def _decimal(params: Mapping[str, str]) -> tuple[int, int] | None:
+    """Precision, the greatest without one, and scale; None if no column has them."""
+    try:
+        scale, precision = int(params["scale"]), int(params.get("precision", DIGITS_MAX))
+    except (KeyError, ValueError):
+        return None
+    return (precision, scale) if 0 <= scale <= precision <= DIGITS_MAX and precision else None
+
+
 def _nested(messages: Any) -> Iterator[Any]:
     for one in messages:
         yield one
@@ -190,12 +234,12 @@ def _numbers(enum: Any) -> dict[int, str]:
     return numbers
 
 
-def _message(message: Any) -> Message:
-    fields = tuple(_field(one) for one in sorted(message.fields, key=lambda one: one.number))
+def _message(message: Any, options: _FieldOptions) -> Message:
+    fields = tuple(_field(one, options) for one in sorted(message.fields, key=lambda one: one.number))
     return Message(message.full_name, fields, message.GetOptions().map_entry)
 
 
-def _field(field: Any) -> Field:
+def _field(field: Any, options: _FieldOptions) -> Field:
     oneof = field.containing_oneof
     real = oneof is not None and not (len(oneof.fields) == 1 and oneof.name == f"_{field.name}")
     holds = field.message_type or field.enum_type
@@ -208,6 +252,7 @@ def _field(field: Any) -> Field:
         required=field.is_required,
         oneof=oneof.name if real else "",
         of=holds.full_name if holds else "",
+        decimal=_decimal(options.params(field)) if holds and holds.full_name == DECIMAL else None,
     )
 
 

@@ -29,13 +29,15 @@ from exporter.formats.format import Read
 from exporter.formats.frames import NO_ID, confluent_ids
 from exporter.formats.joined import joined
 from exporter.formats.protobuf.heads import heads
-from exporter.formats.protobuf.writers import Writer, own_writer, writer_of
+from exporter.formats.protobuf.writers import Writer, own_writer, structs_in, writer_of
 from exporter.formats.schema import arrow_schema
 from exporter.formats.typed.asked import Asked
 from exporter.formats.typed.compiled import Unfit
 from exporter.formats.typed.events import EventType
 from exporter.formats.typed.fit import nothing_read
 
+IMAGES = ("before.", "after.")
+"""Where rows stand in an envelope."""
 TOMBSTONE = "tombstone: the value is null"
 NO_FRAME = "not_framed: the value does not begin with 00 and the id of a schema"
 NO_INDEXES = "not_framed: the indexes of the message behind the schema's id are damaged"
@@ -74,15 +76,23 @@ class Protobuf:
         self, event_type: str, schema: pa.Schema, routing: Routing, _json_text: JsonText = "as_sent"
     ) -> ProtobufReader:
         """See Format."""
-        return ProtobufReader(self._sorter.checked(), *fits_of(self._form, event_type, schema, routing))
+        asked, fits = fits_of(self._form, event_type, schema, routing)
+        sorter = self._sorter.keeping(structs_in(asked.read, ("",) if self._form.envelope == "none" else IMAGES))
+        return ProtobufReader(sorter.checked(), asked, fits)
 
 
 class Sorter:
     """Finds who wrote each value."""
 
-    def __init__(self, form: ValueFormat, schemas: KnownSchemas) -> None:
+    def __init__(self, form: ValueFormat, schemas: KnownSchemas, structs: frozenset[str] = frozenset()) -> None:
+        """structs: see plan_of."""
         self._form = form
         self._schemas = schemas
+        self._structs = structs
+
+    def keeping(self, structs: frozenset[str]) -> Sorter:
+        """One that leaves messages at some paths what they are."""
+        return Sorter(self._form, self._schemas, structs) if structs else self
 
     def checked(self) -> Sorter:
         """This one. Raises ConfigError if unframed values are of no message."""
@@ -92,7 +102,7 @@ class Sorter:
 
     @cached_property
     def _own(self) -> Writer:
-        return own_writer(self._form)
+        return own_writer(self._form, self._structs)
 
     def groups(self, values: pa.BinaryArray, batch: Batch, refused: dict[int, str]) -> Iterator[Group]:
         """Values by their writers, all that can be read; the others are put among the refused. Null ones are not
@@ -110,12 +120,12 @@ class Sorter:
             of_place = ids[framed[at]]
             for schema_id in np.unique(of_place).tolist():
                 some = at[of_place == schema_id]
-                text = self._schemas.text(schema_id)
+                text, called = self._schemas.text(schema_id), self._schemas.called(schema_id)
                 if text is None:
-                    refused |= dict.fromkeys(framed[some].tolist(), f"unknown_schema_id: {schema_id}")
+                    refused |= dict.fromkeys(framed[some].tolist(), f"unknown_schema_id: {called}")
                 else:
-                    writer = writer_of(text, place, self._form.schemas)
-                    yield Group(f"id {schema_id}", writer, framed[some], found.skipped[some])
+                    writer = writer_of(text, place, self._form.schemas, self._structs)
+                    yield Group(f"id {called}", writer, framed[some], found.skipped[some])
 
 
 def _batch(values: pa.BinaryArray) -> Batch:

@@ -12,6 +12,9 @@ Kind: TypeAlias = Literal[
 ]  # fmt: skip
 """The type of a field, as .proto files call it."""
 
+DECIMAL = "confluent.type.Decimal"
+"""A message whose field says, beside it, which decimals it holds."""
+
 VARINT, FIXED64, LENGTH, START_GROUP, END_GROUP, FIXED32 = range(6)
 """Wire types."""
 
@@ -30,7 +33,7 @@ class Field:
 
     presence: whether a message says that the field is absent; else absent is its default. required: proto2's. oneof:
     name of the group of fields of which one at most is there; empty if it is in none. of: full name of the message or
-    the enum that it holds.
+    the enum that it holds. decimal: precision and scale of a field of DECIMAL; None where it does not say them.
     """
 
     name: str
@@ -41,6 +44,7 @@ class Field:
     required: bool = False
     oneof: str = ""
     of: str = ""
+    decimal: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)

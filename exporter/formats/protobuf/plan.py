@@ -5,27 +5,29 @@
     uint32, fixed32            BIGINT                   repeated       ARRAY, of map entries MAP if the keys are text
     uint64, fixed64            DECIMAL(20,0)            Timestamp      TIMESTAMP
     float, double, bool, string, bytes                  wrappers       their value, null if absent
+    google.type.Date           DATE                     confluent.type.Decimal DECIMAL, where the field says of which
 
 A field without presence is never null: absent is its default. A message that can hold itself is bytes there, which no
 column has: they are kept where those of unknown fields are. Whoever reads may call a field of the same number
-otherwise. Pure.
+otherwise. A message that a table has as a STRUCT already stays one. Pure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import pyarrow as pa
 
-from exporter.formats.protobuf.model import LENGTH, WIRE, Descriptors, Field, Kind, Message
+from exporter.formats.protobuf.model import DECIMAL, LENGTH, WIRE, Descriptors, Field, Kind, Message
 from exporter.formats.schema import SCHEMA_DEPTH_MAX
 
 FIELDS_MAX = 10_000
 """Fields of a message and of all in it: few lines of a schema can stand for more than any memory holds."""
 
 TIMESTAMP = "google.protobuf.Timestamp"
+DATE = "google.type.Date"
 WRAPPERS = frozenset(
     f"google.protobuf.{name}Value"
     for name in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
@@ -40,6 +42,8 @@ _ARROW: Mapping[str, pa.DataType] = {
 }  # fmt: skip
 UTC_MICROS = pa.timestamp("us", "UTC")
 _SECONDS_AND_NANOS = [(1, "int64", "one"), (2, "int32", "one")]
+_YEAR_MONTH_DAY = [(number, "int32", "one") for number in (1, 2, 3)]
+_VALUE_AND_SCALE = [(1, "bytes", "one"), (2, "uint32", "one"), (3, "int32", "one")]
 _KEY_AND_VALUE = [(1, "one"), (2, "one")]
 
 
@@ -50,6 +54,10 @@ class Unusable(Exception):
         super().__init__(f"{path}: {why}")
         self.path = path
         self.why = why
+
+
+Unwrapped: TypeAlias = Literal["", "timestamp", "value", "date", "decimal"]
+"""What a message stands for, in whose stead it is a column."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +80,7 @@ class Slot:
     oneof: str = ""
     names: tuple[tuple[int, str], ...] = ()
     message: Plan | None = None
-    unwrapped: Literal["", "timestamp", "value"] = ""
+    unwrapped: Unwrapped = ""
 
     @property
     def tag(self) -> int:
@@ -105,26 +113,35 @@ class Plan:
 
 
 def plan_of(
-    written: Descriptors, name: str, wanted: Descriptors | None = None, refused: dict[str, str] | None = None
+    written: Descriptors,
+    name: str,
+    wanted: Descriptors | None = None,
+    refused: dict[str, str] | None = None,
+    structs: frozenset[str] = frozenset(),
 ) -> Plan:
     """The plan of a message by its full name. wanted: descriptors of the reader: if they have a message of that name,
     its fields are called as there. refused: path -> why no column holds what is there, grows: it is read as bytes.
+    structs: paths, `a.b`, in small letters, of dates and decimals that stay messages.
 
     Raises Unusable for a message that is not there, or that no column can hold.
     """
     if name not in written.messages or written.messages[name].entry:
         raise Unusable("$", f"there is no message {name}")
     other = wanted.messages.get(name) if wanted else None
-    return _Planner(written, wanted, {} if refused is None else refused).plan(written.messages[name], other, "$", ())
+    told = {} if refused is None else refused
+    return _Planner(written, wanted, told, structs).plan(written.messages[name], other, "$", ())
 
 
 class _Planner:
     """Makes one plan. wanted: descriptors that the names are taken from."""
 
-    def __init__(self, written: Descriptors, wanted: Descriptors | None, refused: dict[str, str]) -> None:
+    def __init__(
+        self, written: Descriptors, wanted: Descriptors | None, refused: dict[str, str], structs: frozenset[str]
+    ) -> None:
         self._refused = refused
         self._written = written
         self._wanted = wanted
+        self._structs = structs
         self._left = FIELDS_MAX
 
     def plan(self, message: Message, other: Message | None, path: str, above: tuple[str, ...]) -> Plan:
@@ -167,12 +184,8 @@ class _Planner:
             return replace(made, one=one, type=_list(one) if field.repeated else one, width=width, names=names)
         inside = self._inside(field, other, path, above)
         like = [(slot.number, slot.kind, slot.shape) for slot in inside.slots]
-        if field.of == TIMESTAMP and like == _SECONDS_AND_NANOS:
-            made, one = replace(made, unwrapped="timestamp", width=8), UTC_MICROS
-        elif field.of in WRAPPERS and len(like) == 1 and like[0][2] == "one" and inside.slots[0].message is None:
-            made, one = replace(made, unwrapped="value", width=inside.slots[0].width), inside.slots[0].type
-        else:
-            made, one = replace(made, width=inside.width), inside.type
+        unwrapped, one, width = self._stands_for(field, inside, path)
+        made = replace(made, unwrapped=unwrapped, width=width)
         made = replace(made, one=one, message=inside)
         if inside.entry and not (field.repeated and [(number, shape) for number, _, shape in like] == _KEY_AND_VALUE):
             raise Unusable(path, f"{field.of} is no entry of a map")
@@ -189,11 +202,25 @@ class _Planner:
             return f"{field.of} can hold itself"
         return f"messages are nested deeper than {SCHEMA_DEPTH_MAX} levels" if len(above) >= SCHEMA_DEPTH_MAX else ""
 
+    def _stands_for(self, field: Field, inside: Plan, path: str) -> tuple[Unwrapped, pa.DataType, int]:
+        """What a message in a field is made, its type, and the bytes that one takes."""
+        like = [(slot.number, slot.kind, slot.shape) for slot in inside.slots]
+        stays = path.replace("[]", "").replace("{}", "").removeprefix("$.").lower() in self._structs
+        if field.of == TIMESTAMP and like == _SECONDS_AND_NANOS:
+            return "timestamp", UTC_MICROS, 8
+        if field.of in WRAPPERS and len(like) == 1 and like[0][2] == "one" and inside.slots[0].message is None:
+            return "value", inside.slots[0].type, inside.slots[0].width
+        if field.of == DATE and like == _YEAR_MONTH_DAY and not stays:
+            return "date", pa.date32(), 4
+        if field.of == DECIMAL and like == _VALUE_AND_SCALE and field.decimal and not stays:
+            return "decimal", pa.decimal128(*field.decimal), 16
+        return "", inside.type, inside.width
+
     def _inside(self, field: Field, other: Field | None, path: str, above: tuple[str, ...]) -> Plan:
         message, wanted = self._written.messages[field.of], None
         if self._wanted and other and other.kind == "message":
             wanted = self._wanted.messages.get(other.of)
-        if field.of in WRAPPERS or field.of == TIMESTAMP or message.entry:
+        if field.of in WRAPPERS or field.of in (TIMESTAMP, DATE, DECIMAL) or message.entry:
             wanted = wanted if message.entry and wanted and wanted.entry else None
         has_texts = message.entry and message.fields[0].kind == "string"
         return self.plan(message, wanted, path + ("{}" if has_texts else "[]" if field.repeated else ""), above)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -25,6 +25,9 @@ from exporter.formats.typed.typed import Typed
 BLOCK_ROWS = 16_384
 BLOCK_BYTES = 16 << 20
 """Rows and bytes that are read in one go: what is made of them on the way takes several times as much."""
+
+
+_PARTS = {"year", "month", "day", "value", "precision", "scale"}
 
 
 @dataclass(frozen=True)
@@ -60,21 +63,29 @@ class Writer:
 
 
 @lru_cache(maxsize=256)
-def writer_of(schema: SchemaText, place: tuple[int, ...] | str, wanted: tuple[tuple[str, str], ...]) -> Writer:
-    """The writer of a schema. place: message indexes, or a full name. wanted: files of the reader's schemas.
+def writer_of(
+    schema: SchemaText,
+    place: tuple[int, ...] | str,
+    wanted: tuple[tuple[str, str], ...],
+    structs: frozenset[str] = frozenset(),
+) -> Writer:
+    """The writer of a schema. place: message indexes, or a full name. wanted: files of the reader's schemas. structs:
+    see plan_of.
 
     Raises ConfigError if what reads descriptors is not installed, or if a file of the reader cannot be used.
     """
     name = place if isinstance(place, str) else ""
     places = Places()
     try:
+        if schema.why:
+            return Writer(name, schema.why, None, places)
         written = _descriptors(schema)
         if not isinstance(place, str):
             shown = ".".join(map(str, place))
             name = written.places.get(place, "")
             if not name:
                 return Writer("", f"its file has no message {shown}", None, places)
-        plan = plan_of(written, name, _with_message(wanted, name))
+        plan = plan_of(written, name, _with_message(wanted, name), structs=structs)
     except BadSchema as error:
         return Writer(name, error.message, None, places)
     except Unusable as error:
@@ -82,8 +93,11 @@ def writer_of(schema: SchemaText, place: tuple[int, ...] | str, wanted: tuple[tu
     return Writer(name, "", wired(plan, places), places)
 
 
-def own_writer(form: ValueFormat) -> Writer:
-    """The writer of values without a frame. Raises ConfigError if the settings do not say which message they are."""
+def own_writer(form: ValueFormat, structs: frozenset[str] = frozenset()) -> Writer:
+    """The writer of values without a frame. structs: see plan_of.
+
+    Raises ConfigError if the settings do not say which message they are.
+    """
     files = [(name, _descriptors(SchemaText("PROTOBUF", text))) for name, text in form.schemas]
     name = form.message
     if not name:
@@ -96,7 +110,7 @@ def own_writer(form: ValueFormat) -> Writer:
         name = outer[0]
     for (_, text), (_, one) in zip(form.schemas, files, strict=True):
         if name in one.messages:
-            writer = writer_of(SchemaText("PROTOBUF", text), name, ())
+            writer = writer_of(SchemaText("PROTOBUF", text), name, (), structs)
             if writer.why:
                 raise ConfigError(f"message {name} cannot be read: {writer.why}", "leave out what no column can hold")
             return writer
@@ -118,6 +132,25 @@ def _with_message(files: tuple[tuple[str, str], ...], name: str) -> Descriptors 
         if name in found.messages:
             return found
     return None
+
+
+def structs_in(schema: pa.Schema, above: Sequence[str] = ("",)) -> frozenset[str]:
+    """Where columns are what a date or a decimal was before it had a column of its own (plan_of). above: in front of
+    each path: where rows stand in a record."""
+
+    def under(kind: pa.DataType, path: str) -> Iterator[str]:
+        if pa.types.is_struct(kind):
+            if {one.name.lower() for one in kind} <= _PARTS:
+                yield path
+            for one in kind:
+                yield from under(one.type, f"{path}.{one.name.lower()}")
+        elif pa.types.is_list(kind):
+            yield from under(kind.value_type, path)
+        elif pa.types.is_map(kind):
+            yield from under(kind.item_type, f"{path}.value")
+
+    paths = [path for one in schema for path in under(one.type, one.name.lower())]
+    return frozenset(f"{prefix}{path}" for path in paths for prefix in above)
 
 
 def _together(parts: Sequence[Typed]) -> Typed:

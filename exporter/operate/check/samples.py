@@ -34,7 +34,7 @@ from exporter.executor.framing import Framing
 from exporter.executor.readers import Readers
 from exporter.executor.route import Router
 from exporter.executor.shaping import shaped
-from exporter.formats.frames import readable
+from exporter.formats.frames import read_values, readable, reframed
 from exporter.formats.places import emptied
 from exporter.kafka.sample import Taken
 from exporter.settings.model import Settings
@@ -174,7 +174,7 @@ class Judge:
             return Sampled(line, None, None, (Fate("unread", "", "the registry is not asked for its schema here"),))
         batch, untimely = held(batch)
         barred = {**untimely, **framed.unknown} if framed is not None else untimely
-        sent = emptied(batch, self._readers.form(tp.topic), self._schemas)
+        sent = emptied(reframed(batch, framed), self._readers.form(tp.topic), self._schemas)
         routed = self._readers.router(tp.topic).route(readable(sent, framed)).without(barred)
         (name,) = routed.event_types.to_pylist()
         fates = [
@@ -186,8 +186,9 @@ class Judge:
         if len(routed.counted):
             fates.append(Fate("counted", name or "", "unrouted = count"))
         for table, rows in sorted(routed.groups.items()):
-            fates.append(self._in_table(table, name, batch, rows, tp.topic))
-        return Sampled(line, self._said(batch, tp.topic, name), name, tuple(fates))
+            values = read_values(batch, framed)
+            fates.append(self._in_table(table, name, batch, rows, values, tp.topic))
+        return Sampled(line, self._said(readable(sent, framed), tp.topic, name), name, tuple(fates))
 
     def _said(self, batch: pa.RecordBatch, topic: str, renamed: str | None) -> str | None:
         """The event type as it was sent."""
@@ -196,8 +197,10 @@ class Judge:
         (said,) = Router(self._as_sent, topic, self._schemas).route(batch).event_types.to_pylist()
         return str(said)
 
-    def _in_table(self, table: str, name: str | None, batch: pa.RecordBatch, rows: pa.Int32Array, topic: str) -> Fate:
-        decoded = self._readers.decoder(table, topic).decode(batch.column("value"), batch.column("timestamp"))
+    def _in_table(
+        self, table: str, name: str | None, batch: pa.RecordBatch, rows: pa.Int32Array, values: pa.Array, topic: str
+    ) -> Fate:
+        decoded = self._readers.decoder(table, topic).decode(values, batch.column("timestamp"))
         found = shaped(table, decoded, self._readers.shaper(table), batch, rows, topic)
         for _, event_type, stage, reason in found.bad:
             return Fate("dead_letter", event_type or "", f"{stage}: {reason}")

@@ -23,7 +23,7 @@ from exporter.core.evolve import Evolutions
 from exporter.core.evolved import fitting
 from exporter.core.order import StagingOrder
 from exporter.core.routing import DEAD_LETTERS
-from exporter.core.schemas import NO_SCHEMAS, KnownSchemas, SchemaColumns
+from exporter.core.schemas import NO_SCHEMAS, KnownSchemas, SchemaColumns, called
 from exporter.core.seen import Seen
 from exporter.core.user_metadata import user_metadata
 from exporter.core.writers import Fragment, PartitionPlan, StagedFile
@@ -94,7 +94,7 @@ class Feed:
             here = [span for span in spans if span.epoch == epoch]
             for fragment in self._staged(ordered, here, epoch, group):
                 if fragment.missing:
-                    raise Moved(f"schema ids without a text: {sorted(fragment.missing)}")
+                    raise Moved(f"schema ids without a text: {[called(one) for one in sorted(fragment.missing)]}")
                 for name, files in fragment.files.items():
                     made = [(one, self._planned.schema_of(name, one.fingerprint)) for one in files]
                     staged[name][fragment.plan.tp] += [replace(one, columns=schema) for one, schema in made]

@@ -145,9 +145,10 @@ class Replay:
             return NO_SCHEMAS
         routing, registry = self.routing, self.routing.registry
         known = self.schemas.known(registry).texts
-        lacking = records.select("topic", "value").mapInArrow(lambda some: missing_ids(routing, known, some), IDS_DDL)
+        named = records.select("topic", "value", "headers")
+        lacking = named.mapInArrow(lambda some: missing_ids(routing, known, some), IDS_DDL)
         most = lacking.groupBy("id").count().orderBy(sf.desc("count"), "id").limit(IDS_MAX).collect()
-        answers = looked_up(self.schemas, registry, ((row["id"], {}) for row in most))
+        answers = looked_up(self.schemas, registry, ((int(row["id"]), {}) for row in most))
         if answers.trouble:
             raise RegistryUnreachable(answers.trouble, "leave these letters out (--reason, --offsets), or try later")
         return self.schemas.known(registry).texts

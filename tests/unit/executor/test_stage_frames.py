@@ -11,15 +11,18 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from exporter.core.evolve import Evolution, Evolutions
 from exporter.core.manifest import MICROS, RoundResult
 from exporter.core.order import StagingOrder
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.core.schemas import KnownSchemas, Unknown
+from exporter.core.value_format import ValueFormat
 from exporter.core.writers import Fragment, PartitionPlan
 from exporter.errors import InvariantBroken
 from exporter.executor import framing
 from exporter.executor.stage import stage
 from exporter.formats.formats import FORMATS
+from exporter.formats.schema_columns import FromSchemas
 from exporter.rounds.told import round_result
 from offsets.ranges import TopicPartition
 from tests.support.fake_schemas import FRAMED, TEXT, FramedPairs, value
@@ -164,3 +167,20 @@ def test_each_topic_has_its_format(tmp_path):
     order = order_of(tmp_path, KNOWN, routing=routing, plans=plans, footers={tp: {} for tp in plans})
     fragments = result(order, [records(sent(9)), batch([sent(7), sent(9)[:4]], topic="plain")]).fragments
     assert {one.plan.tp: (one.plan.end, one.missing) for one in fragments} == {TP: (0, {9}), other: (9, frozenset())}
+
+
+def test_the_manifest_names_the_schemas_that_records_bring_along(tmp_path):
+    """Of types whose tables may grow, and only where a record holds what no column does: the first one says it all."""
+    schema = {"type": "struct", "fields": [{"type": "int64", "field": "n"}, {"type": "int64", "field": "m"}]}
+    sent = [json.dumps({"schema": schema, "payload": payload}).encode() for payload in ({"n": 1}, {"n": 2, "m": 3})]
+    routing = Routing(
+        TypeFrom("topic"), EventTime("record"), ((TP.topic, SCHEMA),), value_format=ValueFormat("connect_json")
+    )
+    plan = PartitionPlan(TP, 1, 2, 0, 100, {DEAD_LETTERS: -1, TP.topic: -1})
+    for values, evolutions, count in ((sent, Evolutions(Evolution(infers=False)), 1), (sent, Evolutions(), 0),
+                                      (sent[:1], Evolutions(Evolution(infers=False)), 0)):  # fmt: skip
+        order = replace(order_of(tmp_path, KNOWN), routing=routing, plans={TP: plan}, evolutions=evolutions)
+        (fragment,) = result(order, [records(*values)]).fragments
+        keys = sorted(fragment.met.get(TP.topic, ()))
+        assert [json.loads(one.removeprefix("carried:")) for one in keys] == [schema] * count
+        assert [one["name"] for key in keys for one in FromSchemas(routing).of_key(key, KNOWN, TP.topic)] == ["n", "m"] * count

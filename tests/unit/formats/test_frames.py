@@ -26,6 +26,10 @@ def offsets(count: int, first: int = 100) -> pa.Int64Array:
     return pa.array(range(first, first + count), pa.int64())
 
 
+def records(values: pa.BinaryArray) -> pa.RecordBatch:
+    return pa.record_batch({"offset": offsets(len(values)), "value": values})
+
+
 @given(st.lists(st.none() | st.binary(max_size=8) | st.integers(0, 2**32 - 1).map(lambda i: value(i, "a")), max_size=9))
 def test_ids_are_those_that_each_value_says_by_itself(values):
     """Whatever its neighbours are, and whatever part of an array it stands in."""
@@ -39,27 +43,27 @@ def test_ids_are_those_that_each_value_says_by_itself(values):
 
 def test_values_of_other_formats_have_no_frames():
     """Nothing is looked at."""
-    assert framed(binary(value(7, "a")), offsets(1), TP, JSON, KnownSchemas()) is None
-    assert framed(binary(), offsets(0), TP, FRAMED, KnownSchemas()) is None
+    assert framed(records(binary(value(7, "a"))), TP, JSON, KnownSchemas()) is None
+    assert framed(records(binary()), TP, FRAMED, KnownSchemas()) is None
 
 
 def test_each_record_is_decided_by_the_first_decision_that_speaks_of_it():
     """Unknown through an offset of its partition, then the text; what nothing speaks of is missing."""
     known = KnownSchemas({7: (Unknown({TP: 101}), Unknown({TP: 102, OTHER: 103}), TEXT), 8: (Unknown({TP: 100}),)})
     values = binary(*[value(7, "")] * 4, value(8, ""), value(9, ""), b"none", value(9, ""))
-    found = framed(values, offsets(8), TP, FRAMED, known)
+    found = framed(records(values), TP, FRAMED, known)
     assert found.unknown == dict.fromkeys((0, 1, 2), "unknown_schema_id: 7")
     assert found.missing == {8: 4, 9: 5}
     assert found.end == 4
     assert found.before(2).unknown == dict.fromkeys((0, 1), "unknown_schema_id: 7")
-    assert framed(values, offsets(8), OTHER, FRAMED, known).unknown == dict.fromkeys(range(4), "unknown_schema_id: 7")
+    assert framed(records(values), OTHER, FRAMED, known).unknown == dict.fromkeys(range(4), "unknown_schema_id: 7")
 
 
 def test_values_of_unknown_schemas_are_hidden_from_who_reads_values():
     """They are null; the others are as they were."""
     batch = pa.record_batch({"offset": offsets(2), "value": binary(value(7, "a"), value(8, "b"))})
     known = KnownSchemas({7: (TEXT,), 8: (Unknown({TP: 200}),)})
-    found = framed(batch["value"], batch["offset"], TP, FRAMED, known)
+    found = framed(batch, TP, FRAMED, known)
     assert readable(batch, found)["value"].to_pylist() == [value(7, "a"), None]
 
 

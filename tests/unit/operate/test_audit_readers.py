@@ -369,13 +369,14 @@ def test_workers_tell_each_configuration_what_it_asks_for() -> None:
     schema = {"type": "record", "name": "a.R", "fields": [{"name": "n", "type": "long"}]}
     optional = ValueFormat("avro", schemas=(("a", json.dumps(["null", schema])),))
     run = telling((Routing(TypeFrom("topic"), EventTime("record"), (), value_format=optional),), {}, 100)
-    (found,) = run(iter([pa.RecordBatch.from_pylist([{"value": b"\0", "topic": "t", "partition": 0, "offset": 0}])]))
+    row = {"value": b"\0", "topic": "t", "partition": 0, "offset": 0, "headers": []}
+    (found,) = run(iter([pa.RecordBatch.from_pylist([row])]))
     assert [one["empty"] for one in found.column("told")[0].as_py()] == [True]
     form = ValueFormat("avro", schemas=(("a", json.dumps(schema)),))
     said: dict[str, Any] = {"type_from": TypeFrom("schema", "short"), "types": ()}
     first = Routing(**said, event_time=EventTime("json", "n", "ms"), value_format=form)
     second = Routing(**said, event_time=EventTime("record"), topic_formats=(("t", form),))
-    rows = [{"value": value, "topic": topic, "partition": 0, "offset": 0}
+    rows = [{"value": value, "topic": topic, "partition": 0, "offset": 0, "headers": []}
             for value, topic in ((b"\x02", "t"), (b"\x02", "u"), (b"", "t"), (None, "t"))]  # fmt: skip
     run = telling((first, second), {}, 100)
     (found,) = run(iter([pa.RecordBatch.from_pylist(rows)]))

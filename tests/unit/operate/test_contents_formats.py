@@ -28,6 +28,7 @@ from tests.support import envelope_samples
 from tests.support.proto_files import EVERY, classes, text_of
 from tests.support.proto_fuzz import message
 from tests.support.shop_formats import Kind, order, texts, view
+from tests.unit.formats.protobuf import test_known_types
 from tests.unit.operate.test_contents_decoded import US, plain
 
 TP = TopicPartition("t", 0)
@@ -295,6 +296,36 @@ def test_whatever_protobuf_has(seed: int) -> None:
     check(form, values, {1: text}, (), fields[half:])
     with pytest.raises(Refused):
         Reading(form, KnownSchemas({1: [text]})).read(values[0] + b"\x07", TP, 0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_dates_and_decimals_that_connect_registers(seed: int) -> None:
+    """As columns of their own, as STRUCTs where a table has that, and in `_rescued`."""
+    rng = random.Random(seed)
+    orders = [
+        {
+            "price": test_known_types.decimal(rng.randint(-(10**8), 10**8), rng.choice((0, 2, 2, 2, 5))),
+            "prices": [test_known_types.decimal(rng.randint(-999, 999), 2)] * rng.randint(0, 2),
+            "whole": test_known_types.decimal(rng.randint(-(10**38), 10**38), 0),
+            "any": test_known_types.decimal(5, 3),
+            "day": {"year": rng.randint(1, 9999), "month": rng.randint(1, 12), "day": rng.randint(1, 31)},
+            "days": {"a": {"year": 2000, "month": 2, "day": 29}},
+        }
+        for _ in range(40)
+    ]
+    text = test_known_types.known().text(1)
+    assert text is not None
+    fields, form, values = registered(text).fields, test_known_types.FORM, test_known_types.values(*orders)
+    assert 0 < check(form, values, {1: text}, fields) < 40
+    assert check(form, values, {1: text}, fields[:4], fields[4:]) < 40
+    check(form, values, {1: text}, (), fields[:1])
+    day = {"type": "struct", "fields": columns(year="integer", month="integer", day="integer")}
+    price = {"type": "struct", "fields": columns(value="binary", precision="long", scale="integer")}
+    well = [{"day": {"year": 1, "month": 1, "day": 1 + n}, "price": test_known_types.decimal(n, 2)} for n in range(9)]
+    assert check(form, test_known_types.values(*well), {1: text}, columns(day=day), columns(price=price)) == 9
+    reading = Reading(form, KnownSchemas({1: [text]}))
+    with pytest.raises(Undecided):
+        reading.read(test_known_types.values({"day": {"year": 2024}})[0], TP, 0)
 
 
 ROW = {"id": 7, "name": "é", "total": 1.5, "day": 20_484, "doc": envelope_samples.UNAVAILABLE, "more": {"a": [1, None]}}

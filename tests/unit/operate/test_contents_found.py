@@ -240,7 +240,7 @@ def test_workers_say_what_differs_and_how_many_rows_they_saw() -> None:
         for kind in ("long", "string")
     )
     table = Table("a", json.dumps({"type": "struct", "fields": fields({"x": "long"})}))
-    row_of = {"topic": "t", "partition": 0, "code": 1, "at": None, "rescued": None, "skipped": False}
+    row_of = {"headers": [], "topic": "t", "partition": 0, "code": 1, "at": None, "rescued": None, "skipped": False}
     batch = pa.RecordBatch.from_pylist([
         {**row_of, "offset": 0, "value": b'{"x":1}', "held": '{"x":1}', "routings": [0]},
         {**row_of, "offset": 1, "value": b'{"x":1,"y":2,"z":3}', "held": '{"x":2}', "routings": [0]},

@@ -81,6 +81,7 @@ def test_only_404_with_40403_says_that_there_is_no_such_id(registry: FakeRegistr
         (Failure(hang_up=True), "."),
         (Failure(200, b'{"schema": "x"}', after_secs=20), "no answer in time"),
         (Failure(200, b'{"schema": "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"}', drip_secs=0.02), "not done after"),
+        (Failure(200, b"{}", drip_secs=0.2, drip_head=True), "not done after"),
     ],
     ids=str,
 )  # fmt: skip

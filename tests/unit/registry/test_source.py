@@ -12,7 +12,8 @@ from uuid import uuid4
 import pytest
 
 from exporter.core.schemas import SchemaText, Unknown
-from exporter.errors import InvariantBroken, RegistryUnreachable
+from exporter.errors import ConfigError, InvariantBroken, RegistryUnreachable
+from exporter.formats.registered import registered
 from exporter.registry.options import RegistryOptions
 from exporter.registry.pins import Pins
 from exporter.registry.source import Registry
@@ -261,7 +262,7 @@ def test_where_nobody_can_be_asked_the_hint_says_what_to_set(server: FakeRegistr
     with pytest.raises(RegistryUnreachable) as caught:
         alone.look_up("default", 9, ENDS, now=0.0)
     assert "urls" in caught.value.hint
-    with pytest.raises(RegistryUnreachable, match="the schema registry old, which is asked no longer"):
+    with pytest.raises(RegistryUnreachable, match="the registry old, which is asked no longer"):
         started(store, options(server)).look_up("old", 9, ENDS, now=0.0)
 
 
@@ -316,3 +317,39 @@ def test_two_servers_with_different_texts_are_found_out(server: FakeRegistry, st
     server.on_request = lambda path: Pins(store, "default").add(1, SchemaText("AVRO", '"other"')) and None
     with pytest.raises(InvariantBroken, match="different schemas under id 1"):
         registry.look_up("default", 1, ENDS, now=0.0)
+
+
+def test_a_recorded_text_that_an_older_version_could_not_read_is_taken_up_again(store: MemoryStore) -> None:
+    """The recorded text decides, and nobody is asked for another one: of what it refers to it has all. One that this
+    version cannot read either says why, in its compiler's words."""
+    imports = 'syntax = "proto3"; import "google/type/date.proto"; import "own.proto"; '
+    text = SchemaText("PROTOBUF", imports + "message A { google.type.Date day = 1; Own own = 2; }")
+    alone = SchemaText("PROTOBUF", text.text.replace('import "own.proto";', "").replace("Own own = 2;", ""))
+    whole = replace(text, references=(("own.proto", SchemaText("PROTOBUF", 'syntax = "proto3"; message Own {}')),))
+    pins = Pins(store, "default")
+    for number, one in enumerate((alone, whole, text), start=1):
+        pins.add(number, one)
+    before = {number: pins.read(number) for number in pins.ids()}
+    known = Registry(RegistryOptions(), store).known("default")
+    for number in (1, 2):
+        found = known.text(number)
+        assert found is not None and registered(found).fields[0]["type"] == "date"
+    lacking = known.text(3)
+    assert lacking is not None and "own.proto: File not found" in lacking.why
+    with pytest.raises(ConfigError, match="File not found"):
+        registered(lacking)
+    assert {number: pins.read(number) for number in pins.ids()} == before, "nothing is recorded anew"
+
+
+def test_a_schema_that_its_compiler_refuses_is_recorded_with_what_it_refers_to(
+    server: FakeRegistry, store: MemoryStore
+) -> None:
+    """So that a later version has all of it, whatever the registry says by then."""
+    server.add("own.proto", 'syntax = "proto3"; message Own {}', "PROTOBUF")
+    text = 'syntax = "proto3"; import "own.proto"; import "not/known.proto"; message A { Own own = 1; }'
+    reference = {"name": "own.proto", "subject": "own.proto", "version": 1}
+    number = server.add("orders-value", text, "PROTOBUF", [reference])
+    found = started(store, options(server)).look_up("default", number, ENDS, now=0.0)
+    assert isinstance(found, SchemaText) and "not/known.proto" in found.why
+    recorded = Pins(store, "default").read(number).text
+    assert recorded is not None and recorded.text == text and [name for name, _ in recorded.references] == ["own.proto"]

@@ -237,6 +237,10 @@ def test_only_types_without_declared_columns_get_those_of_a_schema() -> None:
     assert found.of("growing") == Evolution()
     assert found.of("other") is None
     assert evolutions(loaded(tables, 'new_type = "table"\n'), {}).of("other") == Evolution(infers=False)
+    connect = '[value_format]\nkind = "connect_json"\n' + TYPES
+    assert evolutions(loaded(connect, 'new_type = "table"\n'), {}).of("other") == Evolution(infers=False)
+    ignoring = 'new_type = "table"\nunknown_fields = "ignore"\n'
+    assert evolutions(loaded(connect, ignoring), {}).of("other") is None
     assert "should be rescue where columns come from schemas" in refused(
         AVRO + REGISTRY + BARE, 'unknown_fields = "ignore"\n'
     )

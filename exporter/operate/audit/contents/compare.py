@@ -21,7 +21,7 @@ from exporter.core.routing import EventTime, Routing
 from exporter.operate.audit.contents.documents import NotJson, read, read_row, same_scalar, shown
 from exporter.operate.audit.contents.shapes import Apart, Entries, Items, Members, Node, shape
 from exporter.operate.audit.contents.times import micros
-from exporter.operate.audit.contents.typed import Instant, Pairs
+from exporter.operate.audit.contents.typed import Either, Instant, Pairs
 from exporter.operate.audit.rules.made import Made, is_held
 from exporter.operate.audit.rules.values import Unsure
 
@@ -177,7 +177,7 @@ class _Walk:
 
     def _known(self, node: Node, sent: Any, held: Any, rest: Any, excused: Any, path: _Path) -> None:
         """A value that has a column, or a part of one. held: what is in there, rest: in `_rescued`."""
-        sent = sent.as_in(held or rest) if isinstance(sent, Pairs) else sent
+        sent = sent.as_in(held or rest) if isinstance(sent, (Pairs, Either)) else sent
         if isinstance(node, Apart):
             return
         if held is None:
@@ -214,7 +214,7 @@ class _Walk:
 
     def _unknown(self, sent: Any, rest: Any, excused: Any, drops: bool, path: _Path) -> None:
         """A value that is in `_rescued`, all of it."""
-        sent = sent.as_in(rest) if isinstance(sent, Pairs) else sent
+        sent = sent.as_in(rest) if isinstance(sent, (Pairs, Either)) else sent
         if rest is None:
             if not (drops or _is_excused(sent, excused)):
                 self._differ(path, sent, "nothing")

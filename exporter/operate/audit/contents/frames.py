@@ -62,7 +62,7 @@ class Contents:
         for one in rows[1:]:
             frame = frame.unionByName(one)
         long = sf.octet_length("value") > COMPARED_BYTES_MAX
-        more = ["timestamp", "key", "headers"] if is_computed(pinned.routings) else []
+        more = ["headers", *(["timestamp", "key"] if is_computed(pinned.routings) else [])]
         records = self.sides.raw_records().withColumn("timestamp", sf.unix_micros(sane_timestamp()))
         records = self._chosen(records.select("value", *PARTITION, "offset", *more))
         records = records.withColumn("skipped", long).withColumn("value", sf.when(~long, sf.col("value")))

@@ -68,7 +68,7 @@ def _same_boolean(sent: Any, held: Any) -> bool:
 
 
 def _same_integer(sent: Any, held: Any) -> bool:
-    sent = sent.raw if isinstance(sent, Instant) else sent
+    sent = sent.raw if isinstance(sent, Instant) else sent.days if isinstance(sent, Day) else sent
     return type(sent) is int and type(held) is not bool and bool(sent == held)
 
 

@@ -4,6 +4,7 @@
     Instant    a point in time; Day: a date
     bytes      binary, base64 in JSON
     Pairs      a map whose keys are no texts, a list in JSON
+    Either     an object that stands for one value: whichever of the two the table has
 
 As a Format's document has them (readers/): what the topic has. What a table has, in `_rescued` and in columns of any
 JSON, is what documents.py reads. Pure.
@@ -62,6 +63,18 @@ class Pairs(list[Any]):
         keys = [str(one.get("key")) for one in other if type(one) is dict] if type(other) is list else []
         found = [left.pop(key) for key in keys if key in left]
         return [*found, *left.values()]
+
+
+@dataclass(frozen=True)
+class Either:
+    """parts: of the object. value: what it stands for."""
+
+    parts: dict[str, Any]
+    value: Any
+
+    def as_in(self, other: Any) -> Any:
+        """What of the two a table has whose column or `_rescued` is another value."""
+        return self.parts if type(other) is dict else self.value
 
 
 TYPED = (Floating, Instant, Day, bytes)

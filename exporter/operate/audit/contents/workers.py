@@ -14,7 +14,7 @@ from exporter.core.schemas import KnownSchemas
 from exporter.operate.audit.contents.compare import NOTHING_SURE, Configured, Difference
 from exporter.operate.audit.expected.expected import by_spark
 from exporter.operate.audit.readers.reader import Refused, Undecided
-from exporter.operate.audit.readers.reading import NOTHING, Reading, Readings
+from exporter.operate.audit.readers.reading import NOTHING, Headers, Reading, Readings
 from exporter.operate.audit.rules.computing import Computing
 from exporter.operate.audit.rules.sent import Documents
 from offsets.ranges import TopicPartition
@@ -81,9 +81,11 @@ def is_computed(routings: Sequence[Routing]) -> bool:
     return any(shape.computed for one in routings for _, shape in one.shapes)
 
 
-def _document(reading: Reading, is_earlier: bool, tp: TopicPartition, offset: int, value: bytes) -> Any:
+def _document(
+    reading: Reading, is_earlier: bool, tp: TopicPartition, offset: int, headers: Headers, value: bytes
+) -> Any:
     try:
-        sent = reading.read(value, tp, offset, is_row=True)
+        sent = reading.read(value, tp, offset, headers, is_row=True)
     except Refused as refused:
         if not is_earlier:
             raise
@@ -118,7 +120,8 @@ def _differences(
         try:
             found = known[key].differences(
                 row["value"], row["held"], row["rescued"], row["at"],
-                partial(_document, reading, routing.is_earlier, tp, row["offset"]), computed.get(number, NOTHING_SURE),
+                partial(_document, reading, routing.is_earlier, tp, row["offset"], row["headers"]),
+                computed.get(number, NOTHING_SURE),
             )  # fmt: skip
         except Undecided:
             return None

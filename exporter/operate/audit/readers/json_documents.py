@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from urllib.parse import unquote
 
 from exporter.core.schemas import SchemaText
 from exporter.core.value_format import ValueFormat
 from exporter.operate.audit.contents.documents import NotJson, read
 from exporter.operate.audit.readers.reader import Refused, Sent
-from exporter.operate.audit.readers.semantics import CONNECT, ZONED, meant
+from exporter.operate.audit.readers.semantics import CONNECT, VARIABLE, ZONED, meant
+
+DEPTH_MAX = 100
+"""Of schemas in one another, references counted."""
 
 
 class JsonDocuments:
@@ -25,6 +29,7 @@ class TitledJson:
 
     def __init__(self, form: ValueFormat) -> None:
         self._only = form.schemas[0][1] if len(form.schemas) == 1 else "{}"
+        self._connect = form.semantic_types == "connect"
 
     def read(self, body: bytes, schema: SchemaText | None) -> Sent:
         """See Reader."""
@@ -37,6 +42,8 @@ class TitledJson:
             if type(some) is list:
                 some = [one for one in some if type(one) is not dict or one.get("type") != "null"]
                 title = _choice(document, some, schema)
+        if self._connect:
+            document = _titled(whole, schema, document, 0)
         return Sent(document, title if type(title) is str else "")
 
 
@@ -73,6 +80,37 @@ def _followed(part: Any, schema: SchemaText, hops: int = 20) -> Any:
     for step in [one for one in pointer.split("/") if one]:
         whole = whole.get(step) if type(whole) is dict else None
     return _followed(whole, schema, hops - 1)
+
+
+def _titled(told: Any, document: SchemaText, value: Any, depth: int) -> Any:
+    """A value by the titles of its schema, which are Connect's names of types; as it is where they say nothing."""
+    if value is None or type(told) is not dict or depth > DEPTH_MAX:
+        return value
+    if "$ref" in told:
+        place, _, pointer = str(told["$ref"]).partition("#")
+        document = dict(document.references).get(place, document) if place else document
+        told = json.loads(document.text)
+        for step in [one for one in unquote(pointer).split("/") if one]:
+            told = told.get(step.replace("~1", "/").replace("~0", "~")) if type(told) is dict else None
+        return _titled(told, document, value, depth + 1)
+    for word in ("oneOf", "anyOf", "allOf"):
+        if word in told and "properties" not in told:
+            rest = [one for one in told[word] if type(one) is not dict or one.get("type") != "null"]
+            return _titled(rest[0], document, value, depth + 1) if len(rest) == 1 else value
+    name, parameters = told.get("title"), told.get("connect.parameters") or {}
+    stored = {"integer": int, "string": str, "number": str}.get(str(told.get("type")))
+    if type(name) is str and stored is type(value) and name not in (VARIABLE, ZONED):
+        scale = str(parameters.get("scale", "0")) if type(parameters) is dict else "x"
+        if not name.endswith(".Decimal") or (scale.isdecimal() and int(scale) <= 38):
+            return meant(name, parameters if type(parameters) is dict else {}, value)
+    if type(value) is dict and type(inner := told.get("properties")) is dict:
+        return {name: _titled(inner.get(name), document, one, depth + 1) for name, one in value.items()}
+    if type(value) is dict:
+        others = told.get("additionalProperties")
+        return {name: _titled(others, document, one, depth + 1) for name, one in value.items()}
+    if type(value) is list:
+        return [_titled(told.get("items"), document, one, depth + 1) for one in value]
+    return value
 
 
 class ConnectJson:

@@ -4,18 +4,21 @@
     optional, oneof, message     null, if it is not on the wire
     Timestamp, wrappers          a time; the value in it or null
     enum                         its name; one without a name is refused
+    google.type.Date             a date, or what it is made of where the table has that; so Confluent's decimals
 """
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Iterable
+from datetime import date
+from decimal import Decimal, localcontext
 from typing import Any
 
 from exporter.core.schemas import SchemaText
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
-from exporter.operate.audit.contents.typed import Floating, Instant, Pairs
+from exporter.operate.audit.contents.typed import Day, Either, Floating, Instant, Pairs
 from exporter.operate.audit.readers.reader import Refused, Sent, Undecided
 
 _WRAPPERS = {
@@ -43,7 +46,7 @@ class ProtobufValues:
     def read(self, body: bytes, schema: SchemaText | None) -> Sent:
         """See Reader."""
         if schema is not None:
-            place, body = _place(body)
+            place, body = place_in(body)
             kind = self._made(schema.text, place)
         else:
             kind = self._made("", ())
@@ -136,7 +139,7 @@ class ProtobufValues:
         return pool, names
 
 
-def _place(body: bytes) -> tuple[tuple[int, ...], bytes]:
+def place_in(body: bytes) -> tuple[tuple[int, ...], bytes]:
     """Where in its file the message is declared, as Confluent's frame says, and what follows. Raises Refused."""
     count, at = _zigzag(body, 0)
     if count == 0:
@@ -223,7 +226,12 @@ def _repeated(field: Any) -> bool:
 
 def _scalar(field: Any, value: Any, other: Any) -> Any:
     if field.message_type is not None:
-        return _document(value, other.message_type if other is not None else None)
+        document = _document(value, other.message_type if other is not None else None)
+        if field.message_type.full_name == "google.type.Date":
+            return Either(document, _day(value))
+        if field.message_type.full_name == "confluent.type.Decimal" and (digits := _digits(field)) is not None:
+            return Either(document, _decimal(value, *digits))
+        return document
     if field.enum_type is not None:
         named = field.enum_type.values_by_number.get(value)
         if named is None:
@@ -232,3 +240,54 @@ def _scalar(field: Any, value: Any, other: Any) -> Any:
     if field.type in (field.TYPE_FLOAT, field.TYPE_DOUBLE):
         return Floating(value, field.type == field.TYPE_FLOAT)
     return value
+
+
+def _day(value: Any) -> Day:
+    """Raises Undecided for what is no day: as a date it is refused, as an object it is well."""
+    try:
+        return Day(date(value.year, value.month, value.day).toordinal() - date(1970, 1, 1).toordinal())
+    except (ValueError, OverflowError) as error:
+        raise Undecided(f"no date: {error}") from error
+
+
+def _digits(field: Any) -> tuple[int, int] | None:
+    """Precision and scale that a field's options say by Confluent's parameters; None if no decimal has them."""
+    for extension, meta in field.GetOptions().ListFields():
+        if extension.full_name == "confluent.field_meta":
+            said = meta.params
+            break
+    else:
+        said = _said(field)
+    scale, precision = said.get("scale"), said.get("precision", "38")
+    try:
+        found = int(precision), int(scale)
+    except (TypeError, ValueError):
+        return None
+    return found if 0 <= found[1] <= found[0] <= 38 and found[0] else None
+
+
+def _said(field: Any) -> dict[str, str]:
+    """The parameters among the options, by the descriptors that came with the schema."""
+    from google.protobuf.message_factory import GetMessageClass
+
+    pool = field.file.pool
+    try:
+        extension = pool.FindExtensionByName("confluent.field_meta")
+        kind = GetMessageClass(pool.FindMessageTypeByName("google.protobuf.FieldOptions"))
+    except KeyError:
+        return {}
+    found = kind.FromString(field.GetOptions().SerializeToString())
+    return dict(found.Extensions[extension].params)
+
+
+def _decimal(value: Any, precision: int, scale: int) -> Decimal:
+    """Raises Undecided for what has no place in such a column: as an object it is well."""
+    if not value.value:
+        raise Undecided("a decimal of no bytes")
+    with localcontext() as context:
+        context.prec = 1_000
+        number = Decimal(int.from_bytes(value.value, "big", signed=True)).scaleb(-value.scale)
+        above = Decimal(10) ** (precision - scale)
+        if abs(value.scale) > 500 or number != round(number, scale) or abs(number) >= above:
+            raise Undecided("a decimal that the column has no place for")
+        return number

@@ -1,24 +1,32 @@
 """From the bytes of a record to a document, or to why there is none: frame, decision on its id, format, envelope.
 
-00, id (4 bytes, big-endian), value     the first decision that speaks of the record counts
+    00, id (4 bytes, big-endian), value     the first decision that speaks of the record counts
+    a header `__value_schema_id`            00 and an id, or 01 and a GUID, and of Protobuf the place of the message:
+                                            the last one says it all, and the value has no frame
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 from exporter.core.routing import EventTime, TypeFrom
-from exporter.core.schemas import KnownSchemas, SchemaText, Unknown
+from exporter.core.schemas import GUID, KnownSchemas, SchemaText, Unknown
 from exporter.core.value_format import Envelope, ValueFormat
 from exporter.operate.audit.contents.compare import instant, value_at
 from exporter.operate.audit.expected.expected import reader_of
 from exporter.operate.audit.readers.envelopes import MEMBERS, unwrapped
+from exporter.operate.audit.readers.protobuf_documents import place_in
 from exporter.operate.audit.readers.reader import Reader, Refused, Sent, Undecided
 from offsets.ranges import TopicPartition
 
 HEAD = 5
 """Bytes of Confluent's frame."""
+NAMING = "__value_schema_id"
+GUID_BYTES = 16
+Headers = Sequence[Mapping[str, Any]] | None
+"""Of a record: `key` and `value` of each."""
 NOTHING: Mapping[TopicPartition, int] = {}
 
 
@@ -39,12 +47,19 @@ class Reading:
     def _reader(self) -> Reader:
         return reader_of(self._form)
 
-    def read(self, value: bytes, tp: TopicPartition, offset: int, is_row: bool = False) -> Sent:
-        """One value. is_row: its record stands in the table of a type. Raises Refused, and Undecided.
+    def read(
+        self, value: bytes, tp: TopicPartition, offset: int, headers: Headers = None, is_row: bool = False
+    ) -> Sent:
+        """One value, with the record's headers. is_row: its record stands in the table of a type. Raises Refused, and
+        Undecided.
 
         A row whose id was unknown has been put there by a replay, so by the text.
         """
-        schema, body = self._unframed(value, tp, offset, is_row)
+        said = [one["value"] for one in headers or () if one["key"] == NAMING]
+        if self._form.frame == "confluent" and said and said[-1] is not None:
+            schema, body = self._named(said[-1], value, tp, offset, is_row)
+        else:
+            schema, body = self._unframed(value, tp, offset, is_row)
         return unwrapped(self._reader.read(body, schema), self._form.envelope)
 
     def _unframed(self, value: bytes, tp: TopicPartition, offset: int, is_row: bool) -> tuple[SchemaText | None, bytes]:
@@ -54,18 +69,35 @@ class Reading:
             raise Refused("no frame")
         if not self._form.has_ids:
             return None, value[HEAD:]
-        schema_id = int.from_bytes(value[1:HEAD], "big")
+        return self._decided(int.from_bytes(value[1:HEAD], "big"), tp, offset, is_row), value[HEAD:]
+
+    def _named(
+        self, said: bytes, value: bytes, tp: TopicPartition, offset: int, is_row: bool
+    ) -> tuple[SchemaText | None, bytes]:
+        """By a header. What it says of the message in its file is read where a frame would have it."""
+        size = {0: HEAD, 1: 1 + GUID_BYTES}.get(said[0] if said else -1, 0)
+        if not size or len(said) < size:
+            raise Refused("no name of a schema in a header")
+        if self._form.kind == "protobuf" and place_in(said[size:])[1]:
+            raise Refused("bytes behind the place of a message")
+        if not self._form.has_ids:
+            return None, value
+        number = int.from_bytes(said[1:size], "big")
+        schema = self._decided(number + (GUID if said[0] else 0), tp, offset, is_row)
+        return schema, (said[size:] if self._form.kind == "protobuf" else b"") + value
+
+    def _decided(self, schema_id: int, tp: TopicPartition, offset: int, is_row: bool) -> SchemaText:
         decision = self._schemas.of(schema_id, tp, offset)
         if decision is None:
             raise Undecided(f"nothing is decided of schema id {schema_id}")
         text = self._schemas.text(schema_id) if offset <= self._replayed.get(tp, -1) else None
         if isinstance(decision, Unknown) and text is not None and is_row:
-            return text, value[HEAD:]
+            return text
         if isinstance(decision, Unknown) and text is not None:
             raise Undecided(f"schema id {schema_id} was unknown, and a replay may have known it")
         if isinstance(decision, Unknown):
             raise Refused(f"schema id {schema_id} is unknown")
-        return decision, value[HEAD:]
+        return decision
 
 
 def event_type_of(sent: Sent, source: TypeFrom) -> str | None:

@@ -25,7 +25,7 @@ _INSTANTS = {
 NOT_SENT = b"__debezium_unavailable_value"
 """What Debezium puts in the stead of a value that its source did not send."""
 _DECIMAL = f"{CONNECT}Decimal"
-_VARIABLE = "io.debezium.data.VariableScaleDecimal"
+VARIABLE = "io.debezium.data.VariableScaleDecimal"
 ZONED = "io.debezium.time.ZonedTimestamp"
 
 
@@ -43,7 +43,7 @@ def meant(name: str, parameters: Mapping[str, Any], value: Any) -> Any:
         if found is None:
             raise Refused("no zoned timestamp")
         return Instant(found)
-    if name == _VARIABLE and type(value) is dict and type(value.get("scale")) is int:
+    if name == VARIABLE and type(value) is dict and type(value.get("scale")) is int:
         number = value.get("value")
         return _decimal(number, value["scale"]) if isinstance(number, (str, bytes)) else value
     if name == _DECIMAL and type(value) in (str, bytes):

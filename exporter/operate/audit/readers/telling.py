@@ -17,7 +17,7 @@ from exporter.core.schemas import KnownSchemas
 from exporter.core.value_format import ValueFormat
 from exporter.operate.audit.expected.expected import by_spark
 from exporter.operate.audit.readers.reader import NoValue, Refused, Sent, Undecided
-from exporter.operate.audit.readers.reading import NOTHING, Readings, event_time_of, event_type_of
+from exporter.operate.audit.readers.reading import NOTHING, Headers, Readings, event_time_of, event_type_of
 from offsets.ranges import TopicPartition
 
 TOLD_DDL = "array<struct<whole: boolean, doubtful: boolean, empty: boolean, event_type: string, time: bigint>>"
@@ -49,7 +49,7 @@ def telling(
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         teller = _Teller(routings, Readings(schemas, replayed), bytes_max)
         for batch in batches:
-            names = ("value", "topic", "partition", "offset")
+            names = ("value", "topic", "partition", "offset", "headers")
             rows = zip(*(batch.column(name).to_pylist() for name in names), strict=True)
             told = pa.array([teller.told(*row) for row in rows], _TOLD)
             yield pa.RecordBatch.from_arrays([*batch.columns, told], names=[*batch.schema.names, "told"])
@@ -66,7 +66,9 @@ class _Teller:
         self._bytes_max = bytes_max
         self._forms: dict[str, list[ValueFormat]] = {}
 
-    def told(self, value: bytes | None, topic: str, partition: int, offset: int) -> list[dict[str, Any] | None] | None:
+    def told(
+        self, value: bytes | None, topic: str, partition: int, offset: int, headers: Headers
+    ) -> list[dict[str, Any] | None] | None:
         """One entry for each configuration."""
         if value is None:
             return None
@@ -80,17 +82,17 @@ class _Teller:
                 continue
             key = (form, routing.registry)
             if key not in seen:
-                seen[key] = self._read(key, value, TopicPartition(topic, partition), offset)
+                seen[key] = self._read(key, value, TopicPartition(topic, partition), offset, headers)
             found.append(_entry(seen[key], routing, form))
         return found
 
     def _read(
-        self, key: tuple[ValueFormat, str], value: bytes, tp: TopicPartition, offset: int
+        self, key: tuple[ValueFormat, str], value: bytes, tp: TopicPartition, offset: int, headers: Headers
     ) -> Sent | Refused | None:
         if len(value) > self._bytes_max:
             return None
         try:
-            return self._readings.of(*key).read(value, tp, offset)
+            return self._readings.of(*key).read(value, tp, offset, headers)
         except Refused as refused:
             return refused
         except (Undecided, RecursionError):

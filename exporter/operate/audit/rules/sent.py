@@ -38,7 +38,8 @@ class Documents:
             return Unsure
         reading = self._readings.of(routing.format_of(record["topic"]), routing.registry)
         try:
-            sent = reading.read(value, TopicPartition(record["topic"], record["partition"]), record["offset"])
+            tp = TopicPartition(record["topic"], record["partition"])
+            sent = reading.read(value, tp, record["offset"], record["headers"])
         except (Refused, Undecided, RecursionError):
             return Unsure
         return sent.document if sent.comparable else Unsure

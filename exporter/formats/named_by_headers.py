@@ -1,0 +1,105 @@
+"""Schemas that a record's header names in the stead of its value, as Confluent's newer clients do. Runs on executors.
+
+    __value_schema_id    00, id (4 bytes, big-endian)    or    01, GUID (16 bytes); of Protobuf the indexes behind it
+
+The last header of that name counts, and comes before what the value begins with, which is then the value itself. For
+who reads values such a one is given the frame that it would have: with the id, or the GUID's alias (core/schemas.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from exporter.core.schemas import guid_number
+from exporter.core.value_format import ValueFormat
+
+HEADER = "__value_schema_id"
+ID_BYTES, GUID_BYTES = 4, 16
+NOTHING = -1
+
+
+class Head(NamedTuple):
+    """What one header says. number: of the schema; NOTHING where it says none, and why. rest: what stands behind it."""
+
+    number: int
+    rest: bytes = b""
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Named:
+    """Of a batch. heads: different ones. which: of each row the head; NOTHING of a row without one, and of nulls."""
+
+    heads: Sequence[Head]
+    which: np.ndarray
+
+    @property
+    def refused(self) -> dict[int, str]:
+        """Rows whose header says nothing that can be read -> why."""
+        odd = {at: head.why for at, head in enumerate(self.heads) if head.why}
+        return {row: odd[at] for row, at in enumerate(self.which.tolist()) if at in odd} if odd else {}
+
+    def framed(self, values: pa.BinaryArray, numbers: Sequence[int]) -> pa.BinaryArray:
+        """The values as if they had frames. numbers: of each head the one of 32 bits that stands in the frame."""
+        names = zip(self.heads, numbers, strict=True)
+        every = pa.array([*(b"\0" + number.to_bytes(4, "big") + head.rest for head, number in names), b""], pa.binary())
+        frames = every.take(pa.array(self.which % len(every)))
+        return pc.binary_join_element_wise(frames, values, pa.scalar(b"", pa.binary()))
+
+
+def named(batch: pa.RecordBatch, form: ValueFormat) -> Named | None:
+    """What the headers of a batch say of its values; None where no header says anything."""
+    if "headers" not in batch.schema.names:
+        return None
+    told = last_header(batch.column("headers"), HEADER)
+    there = pc.and_(told.is_valid(), batch.column("value").is_valid())
+    if not there.true_count:
+        return None
+    encoded = pc.if_else(there, told, pa.scalar(None, pa.binary())).dictionary_encode()
+    heads = [head_of(raw, form.kind == "protobuf") for raw in encoded.dictionary.to_pylist()]
+    return Named(heads, pc.fill_null(encoded.indices, NOTHING).to_numpy(zero_copy_only=False).astype(np.int64))
+
+
+def head_of(raw: bytes, protobuf: bool) -> Head:
+    """What a header says."""
+    size = {b"\0": ID_BYTES, b"\1": GUID_BYTES}.get(raw[:1], 0)
+    name, rest = raw[1 : 1 + size], raw[1 + size :]
+    if not size or len(name) < size:
+        why = f"not_framed: the header {HEADER}, of {len(raw)} bytes, is neither 00 and an id nor 01 and a GUID"
+        return Head(NOTHING, why=why)
+    if protobuf and not _is_place(rest):
+        return Head(NOTHING, why=f"not_framed: the indexes of the message in the header {HEADER} are damaged")
+    number = guid_number(name) if size == GUID_BYTES else int.from_bytes(name, "big")
+    return Head(number, rest if protobuf else b"")
+
+
+def last_header(lists: pa.ListArray, name: str) -> pa.BinaryArray:
+    """The value of the last header of that name per row; null where there is none."""
+    flat = pc.list_flatten(lists)
+    at = pc.indices_nonzero(pc.fill_null(pc.equal(flat.field("key"), name), False))
+    if not len(at):
+        return pa.nulls(len(lists), pa.binary())
+    rows = pc.list_parent_indices(lists).take(at)
+    last = pc.fill_null(pc.not_equal(rows, pa.concat_arrays([rows.slice(1), pa.nulls(1, rows.type)])), True)
+    found = pc.index_in(pa.array(range(len(lists)), rows.type), value_set=rows.filter(last))
+    return flat.field("value").take(at.filter(last)).take(found)
+
+
+def _is_place(rest: bytes) -> bool:
+    """Whether bytes are the indexes of a message and nothing more: how many in zigzag, then each."""
+    numbers: list[int] = []
+    value = shift = 0
+    for byte in rest:
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            numbers.append(value)
+            value = shift = 0
+    ended = shift == 0 and bool(numbers)
+    return ended and all(one % 2 == 0 for one in numbers) and len(numbers) == numbers[0] // 2 + 1
