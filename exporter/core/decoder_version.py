@@ -58,6 +58,7 @@ Types = Collection[Mapping[str, Any]]
 
 ANOTHER_VERDICT: Mapping[str, Callable[[Decoded, Types], bool]] = {
     "schemas of a registry or of files": lambda of, _: any(form.has_schemas for form in of.formats),
+    "schemas that a header names": lambda of, _: _any_is(of, frame="confluent"),
     "schemas in the records": lambda of, _: _any_is(of, kind="connect_json"),
     "documents of MongoDB: NaN and infinities": lambda of, _: _any_is(of, envelope="debezium_mongo"),
     "Debezium's placeholders": lambda of, types: _any_is(of, envelope="debezium") and any(map(_inside, types)),

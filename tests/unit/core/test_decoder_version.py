@@ -76,7 +76,7 @@ def test_a_required_flag_in_a_struct_that_may_be_null_has_another_verdict(name: 
 @pytest.mark.parametrize(
     ("form", "wanted"),
     [
-        (ValueFormat("json", "confluent"), 2),
+        (JSON, 2),
         (ValueFormat("string"), 1),
         (ValueFormat("bytes"), 1),
     ],
@@ -99,8 +99,8 @@ SCHEMA_BASED = ("avro", "protobuf", "json_schema")
         (ValueFormat(envelope="debezium_mongo"), 3),
         (ValueFormat(envelope="debezium"), 3),
         (ValueFormat(envelope="dms"), 3),
+        *((ValueFormat(kind, "confluent"), 3) for kind in ("json", "string", "bytes")),
         (JSON, 1),
-        (ValueFormat("json", "confluent"), 1),
         (ValueFormat("string"), 1),
         (ValueFormat("bytes"), 1),
     ],
