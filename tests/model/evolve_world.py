@@ -63,8 +63,8 @@ BAD = "x"
 RECORDS: Mapping[str, Mapping[str, Any]] = {
     "a": {}, "i": {"f": 1}, "b": {"f": 2**40}, "t": {"f": "text"}, "j": {"g": 1}, BAD: {}
 }  # fmt: skip
-FIT = {"long": range(-(2**63), 2**63), "integer": range(-(2**31), 2**31), "string": ("text",), "json": ("text", 1)}
-"""Type -> the values of the records that it holds."""
+FIT = {"long": (1, 2**40), "integer": (1,), "string": ("text",), "json": ("text", 1)}
+"""Type -> the values of RECORDS that it holds."""
 EVOLUTION = Evolution()
 FRAME = "frame"
 MADE_FIRST = 1
