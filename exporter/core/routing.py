@@ -148,20 +148,25 @@ class Routing:
         )
 
     @cached_property
+    def _versions(self) -> frozenset[int]:
+        """Those of the decoder that are read here. Kept: every type's decoder asks, and it parses the types of all."""
+        return versions_read(self._decoded)
+
+    @cached_property
     def is_earlier(self) -> bool:
         """Whether an earlier version of the decoder read its values, and nothing here reads them as that one did."""
-        return self.decoder_version < self.decoder_here and self.decoder_version not in versions_read(self._decoded)
+        return self.decoder_version < self.decoder_here and self.decoder_version not in self._versions
 
     @property
     def earlier(self) -> tuple[Routing, ...]:
         """The same configuration under earlier versions, which is read here as those read it; the latest first."""
-        versions = sorted(versions_read(self._decoded), reverse=True)
+        versions = sorted(self._versions, reverse=True)
         return tuple(replace(self, decoder_version=one) for one in versions if one < self.decoder_version)
 
     @property
     def strict_times(self) -> bool:
         """Whether texts of times are read as before version 3."""
-        earlier = {self.decoder_version, THIRD_DECODER} <= versions_read(self._decoded)
+        earlier = {self.decoder_version, THIRD_DECODER} <= self._versions
         return earlier and self.decoder_version < THIRD_DECODER
 
     def columns_of(self, event_type: str) -> str:
