@@ -58,10 +58,9 @@ op = "_cdc"
 Key = tuple[int, dict[str, Any]]
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(autouse=True)
 def topics(kafka: str) -> None:
     send_again(kafka, sent_before(ARCHIVE))
-    create_topic(kafka, "golden.v2.control", 1, None)
 
 
 def change(number: int, op: str, when: int, **columns: Any) -> Record:
@@ -92,6 +91,7 @@ def at_end(e: Export, ends: dict[int, int]) -> Callable[[], bool]:
 def test_tables_of_coordinated_tasks_and_their_mirrors_go_on(kafka: str, tmp_path: Path, spark: Any) -> None:
     """What was offered is there once, whoever commits it; mirrors take what is new, and patch what they had."""
     e = Export(kafka, "golden.v2", tmp_path, "golden", types=TYPES, scalars=COORDINATED, more=MIRRORS)
+    create_topic(kafka, "golden.v2.control", 1, None)
     unpack(e, ARCHIVE, "coordinated", IDS, CLUSTER_ID)
     ends = {partition: len(rows) for (topic, partition), rows in sent_before(ARCHIVE).items() if topic == e.topic}
     assert {e.position(name, 0)[1] for name in ("order", "change")} == {166, 161}

@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import tarfile
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
+from kafka import TopicPartition
+from kafka.admin import OffsetSpec
+
+from exporter.errors import ConfigError
 from exporter.kafka.options import kafka_python_options
 from exporter.kafka.topics import TopicReader
 from exporter.local.broker import create_topic
-from tests.support.lakes import Export
+from tests.support.lakes import Export, wait_until
 from tests.support.places import Folder
-from tests.support.services import Record, produce
+from tests.support.services import PRODUCE_SECS_MAX, Record, administered, produce
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 Sent = dict[tuple[str, int], list[Record]]
@@ -33,11 +38,25 @@ def sent_before(archive: str, topic: str = "") -> Sent:
 
 
 def send_again(kafka: str, sent: Sent) -> None:
-    """Make the topics anew, with their records at the same offsets."""
+    """The topics as they were, with their records at the same offsets; made once by whichever test process comes first.
+
+    AssertionError if the records of another process are not there in time.
+    """
     for topic in {topic for topic, _ in sent}:
         partitions = {partition: rows for (of, partition), rows in sent.items() if of == topic}
-        create_topic(kafka, topic, len(partitions), None)
-        produce(kafka, topic, partitions)
+        try:
+            create_topic(kafka, topic, len(partitions), None)
+        except ConfigError:  # it exists; tests may have added to it
+            ends = {TopicPartition(topic, partition): len(rows) for partition, rows in partitions.items()}
+            wait_until(partial(_there, kafka, ends), PRODUCE_SECS_MAX, f"the records of {topic} are there")
+        else:
+            produce(kafka, topic, partitions)
+
+
+def _there(kafka: str, ends: Mapping[TopicPartition, int]) -> bool:
+    with administered(kafka) as admin:
+        found = admin.list_partition_offsets(dict.fromkeys(ends, OffsetSpec.LATEST))
+    return all(found[tp].offset >= end for tp, end in ends.items())
 
 
 def unpack(e: Export, archive: str, folder: str, ids: Mapping[str, str], cluster_id: str) -> None:
