@@ -1,21 +1,19 @@
 """What a record that ends its tasks is condemned by (ONCE; protocol 3.7). Pure.
 
-    all tables of the partition ──> where its row may be: only where the position has reached it
-    no table holds it ── skipped: its dead-letter row comes in the same commit, wherever the position is
-    one does ─────────── held: no row, it is where it belongs
+    it ends its rounds ──────────> spared: no plan hands it to a task any more; it has no row
+    a table is behind it ────────> it may still get the record, of a task that has read it before: it stays spared
+    all are past it ── one has it  held: no row, it is where it belongs
+                    └─ none has    skipped: its dead-letter row comes in the same commit
 
-What was found cannot change before the commit. A table that has passed an offset never gets its record afterwards
-(FENCE, MONOTONE). The others are at the positions that the task knows, or another one is at work there. The commit
-writes the dead letters' position again, so that it and any other commit that goes by that position, a repair's too,
-never both land. That every task ends on the record, and not one of several only, is presumed.
+What was found cannot change before the commit: a table that has passed an offset never gets its record afterwards
+(FENCE, MONOTONE). Both commits write the dead letters' position again, so that neither and any other commit that goes
+by that position, a repair's too, ever both land.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from offsets.names import AppId
-from offsets.positions import Position
+from offsets.positions import TOMBSTONE, Position
 from offsets.ranges import TopicPartition
 
 
@@ -24,14 +22,23 @@ def may_hold(position: Position | None, offset: int) -> bool:
     return position is not None and position.offset >= offset
 
 
-def is_elsewhere(known: Mapping[str, Position], event_type: str, position: Position | None) -> bool:
-    """Whether another task has moved a table. One that the configuration does not fill is where it was left."""
-    return event_type in known and position != known[event_type]
+def is_behind(position: Position | None, offset: int) -> bool:
+    """Whether a table at that position may still get the record. One without a position gets it behind the offset."""
+    return position is not None and position.offset < offset
 
 
-def condemned_transactions(
-    app: str, tp: TopicPartition, offset: int, letters: Position, held: bool
-) -> dict[str, int]:
+def spared_transactions(app: str, tp: TopicPartition, offset: int, letters: Position) -> dict[str, int]:
     """appId -> version, of the commit to the dead letters. letters: their position, that stays what it is."""
+    return {str(AppId(app, tp, offset, "spared")): letters.epoch, str(AppId(app, tp, letters.epoch)): letters.offset}
+
+
+def settled_transactions(app: str, tp: TopicPartition, offset: int, letters: Position, held: bool) -> dict[str, int]:
+    """The same of the commit that says where a spared record is."""
+    spared = {str(AppId(app, tp, offset, "spared")): TOMBSTONE}
+    return condemned_transactions(app, tp, offset, letters, held) | spared
+
+
+def condemned_transactions(app: str, tp: TopicPartition, offset: int, letters: Position, held: bool) -> dict[str, int]:
+    """The same of a record that was never spared: no table can get it any more (`repair --skip`)."""
     listed = AppId(app, tp, offset, "held" if held else "skipped")
     return {str(listed): letters.epoch, str(AppId(app, tp, letters.epoch)): letters.offset}

@@ -12,7 +12,8 @@
     key     _control.keys/<app>, below the root of all tables: what offers are signed with (protocol 4.11)
     pin     _schemas.pins/<registry>/<schema id>/<number>.json, below the root of all tables (protocol 3.8)
             _schemas.guids/<registry>/<guid>/<number>.json, of one that is named by a GUID
-    condemned  <app>/skipped/<topic>/<partition>/<offset>, or <app>/held/...; a row's file like one of a gap
+    condemned  <app>/spared/<topic>/<partition>/<offset>, then <app>/skipped/... or <app>/held/...; a row's file like
+               one of a gap
 
 `app` is read from the left and the rest from the right, because a topic may hold dots.
 What is stored is for ever: new code reads old names.
@@ -55,12 +56,13 @@ _GUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-")
 _SUFFIX = ".parquet"
 
-Kind = Literal["anchor", "sealed", "condemned", "skipped", "held", "rebased", "replay", "gap"]
-KINDS: tuple[Kind, ...] = ("anchor", "sealed", "condemned", "skipped", "held", "rebased", "replay")
+Kind = Literal["anchor", "sealed", "condemned", "spared", "skipped", "held", "rebased", "replay", "gap"]
+KINDS: tuple[Kind, ...] = ("anchor", "sealed", "condemned", "spared", "skipped", "held", "rebased", "replay")
 """anchor: where an epoch began (exclusive). sealed: the position at which it was closed.
-skipped: a record that no task may read again; its row came with it. held: another one, whose row some table had
-already. Dead letters only; the record's offset stands where an epoch would, the version is that of the epoch
-(protocol 3.7, protocol/condemn.py). condemned: as earlier versions wrote it, the last such offset of an epoch.
+spared: a record that no task may read again, while a table may still get it of who has read it before. skipped: one
+that no table got; its row came with it. held: one whose row some table has. Dead letters only; the record's offset
+stands where an epoch would, the version is that of the epoch (protocol 3.7, protocol/condemn.py). condemned: as earlier
+versions wrote it, the last such offset of an epoch.
 rebased: where an epoch began whose offsets are those of another topic of the same name (protocol 7).
 replay: the greatest offset that a replay of dead letters added; its number, from 1, stands where an epoch would.
 gap, with an event type: the last offset that retention took from the type (dead letters only; protocol 5.5)."""

@@ -101,7 +101,9 @@ def floor(positions: Iterable[int]) -> int:
 
 KINDS_WITH_ROW = frozenset({"condemned", "skipped"})
 """Of condemned records whose dead-letter row came with them."""
-KINDS_CONDEMNED = KINDS_WITH_ROW | {"held"}
+KINDS_SETTLED = KINDS_WITH_ROW | {"held"}
+"""Of condemned records of which it is known where they are."""
+KINDS_CONDEMNED = KINDS_SETTLED | {"spared"}
 
 
 def condemned_offsets(
@@ -109,13 +111,18 @@ def condemned_offsets(
 ) -> frozenset[int]:
     """The offsets of `tp` that no task may read again, from the dead letters' transactions (protocol 3.7).
 
-    A repair withdraws one, by a tombstone, whose row it took away.
+    One that is withdrawn, or is of another kind by now, has a tombstone.
     """
     return frozenset(
         version if app_id.kind == "condemned" else app_id.epoch
         for app_id, version in of_partition(transactions, app, tp)
         if app_id.kind in kinds and version != TOMBSTONE
     )
+
+
+def spared_offsets(transactions: Mapping[str, int], app: str, tp: TopicPartition) -> frozenset[int]:
+    """Those of the condemned ones of which it is not known yet where they are."""
+    return condemned_offsets(transactions, app, tp, {"spared"})
 
 
 def last_replay(transactions: Mapping[str, int], app: str, tp: TopicPartition) -> int:

@@ -127,10 +127,10 @@ def move_transactions(
 ) -> dict[str, int]:
     """The txn actions of one move: tombstone and seal of the old epoch, position and anchor of the new one.
 
-    A seal beyond the new position is drawn back to it, so that every offset is covered by one epoch alone; a
-    condemned record whose row goes away is withdrawn, and one that any table held, for this move may be that of the
-    table. rebased: the new epoch belongs to another topic, so the old seals stay what they were and every condemned
-    offset is withdrawn.
+    A seal beyond the new position is drawn back to it, so that every offset is covered by one epoch alone. A condemned
+    record whose row goes away is spared again, for tables have passed it; one that any table held is withdrawn, for
+    this move may be that of the table. rebased: the new epoch belongs to another topic, so the old seals stay what they
+    were and every condemned offset is withdrawn.
     """
     new = move.new
     versions = {str(AppId(app, tp, new.epoch)): new.offset, str(AppId(app, tp, new.epoch, "anchor")): new.offset}
@@ -140,9 +140,12 @@ def move_transactions(
     for app_id, version in of_partition(transactions, app, tp):
         if version == TOMBSTONE:
             continue
-        if app_id.kind in ("skipped", "held"):  # their number is an offset
-            if rebased or app_id.kind == "held" or (move.cuts and app_id.epoch > new.offset):
+        if app_id.kind in ("spared", "skipped", "held"):  # their number is an offset
+            loses_row = app_id.kind == "skipped" and move.cuts and app_id.epoch > new.offset
+            if rebased or app_id.kind == "held" or loses_row:
                 versions[str(app_id)] = TOMBSTONE
+            if loses_row and not rebased:
+                versions[str(AppId(app, tp, app_id.epoch, "spared"))] = new.epoch
         elif app_id.epoch >= new.epoch:
             continue
         elif app_id.kind is None:
@@ -153,6 +156,8 @@ def move_transactions(
             versions.setdefault(str(app_id), new.offset)
         elif app_id.kind == "condemned" and (rebased or (move.cuts and app_id.epoch >= since and version > new.offset)):
             versions[str(app_id)] = TOMBSTONE
+            if not rebased:
+                versions[str(AppId(app, tp, version, "spared"))] = new.epoch
     return versions
 
 

@@ -298,11 +298,6 @@ def landed(writer: Writer, claim: Claim, now: float) -> Writer:
     )
 
 
-def may_have_staged(writer: Writer, offset: int) -> bool:
-    """Whether a row of the record at an offset may be in what is staged (protocol 3.7)."""
-    return any(file.offsets.first_offset <= offset <= file.offsets.last_offset for file in writer.staged)
-
-
 def staged_range_error(claim: Claim) -> str:
     """Why the claim breaks COVER, FENCE or NAMES; empty if it does not (protocol 4.2)."""
     if claim.new <= claim.expected:

@@ -32,6 +32,8 @@ MEMORY_BYTES = 3 << 30
 """That a worker may take beyond what it has; what a batch of a producer unpacks to is bounded by nothing else."""
 DAMAGED = "CorruptRecordError"
 """Names the error of a batch whose checksum is wrong."""
+GONE = "OffsetOutOfRangeError"
+"""Names the error of offsets that are not there any more."""
 TIMESTAMP_TYPE = "timestampType"
 """As Spark's source calls it: 0 where the producer gave the timestamp, 1 where the broker did."""
 COLUMNS = pa.schema([*RECORD_FIELDS, (TIMESTAMP_TYPE, pa.int32()), (KAFKA_MS, pa.int64()), (VALUE_BYTES, pa.int64())])

@@ -21,7 +21,7 @@ from typing import Any
 from exporter.errors import InvariantBroken, LogCleaned, TableUnreadable
 from exporter.lake.table import DeltaTable
 from offsets import Invariant
-from offsets.positions import Position, condemned_offsets, first_epoch, last_replay
+from offsets.positions import KINDS_SETTLED, Position, condemned_offsets, first_epoch, last_replay
 from offsets.ranges import TopicPartition
 from offsets.rewind import Setback, first_anchor, held, live_positions
 from offsets.table_log import EMPTY, LoggedCommit, TableView, own_metadata, same_files_before
@@ -124,7 +124,7 @@ class History:
         transactions, found = self.view.transactions, {}
         for tp, position in live_positions(transactions, self._app).items():
             through = held(position.offset, [self._setback(logged, tp) for logged in self.accidents])
-            condemned = condemned_offsets(transactions, self._app, tp) if self.accidents else frozenset()
+            condemned = condemned_offsets(transactions, self._app, tp, KINDS_SETTLED) if self.accidents else frozenset()
             found[tp] = Loss(position, through, any(offset > through for offset in condemned))
         return found
 
@@ -153,8 +153,9 @@ class History:
 
     def _condemned_since(self, version: int, tp: TopicPartition) -> frozenset[int]:
         """The records condemned after a version, wherever its position was: their rows are not in it (protocol 3.7)."""
-        now, then = self.view.transactions, self._at(version).transactions
-        return condemned_offsets(now, self._app, tp) - condemned_offsets(then, self._app, tp)
+        both = self.view.transactions, self._at(version).transactions
+        now, then = (condemned_offsets(one, self._app, tp, KINDS_SETTLED) for one in both)
+        return now - then
 
     def _emptied(self, version: int, tp: TopicPartition) -> Setback:
         """What is gone lies between the position before and the one that the next commit, or the table now, goes by."""

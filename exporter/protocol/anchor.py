@@ -119,7 +119,7 @@ def commit_or_moved(table: DeltaTable, change: Change, check: Callable[[TableVie
 
 
 class Switched(Moved):
-    """Another task has switched the partition to another configuration."""
+    """The partition's dead letters are not where this task thought: what it has read may be out of date."""
 
 
 class Anchors:
@@ -248,10 +248,10 @@ class Anchors:
             more={"routing": self.own},
         )
 
-    def register(self, views: Mapping[str, TableView], epochs: Mapping[TopicPartition, int] | None = None) -> bool:
+    def register(self, views: Mapping[str, TableView], at: Mapping[TopicPartition, Position] | None = None) -> bool:
         """Let the dead letters list the id of every table; False if they do already.
 
-        epochs: partition -> live epoch that the dead letters must be at. Raises Moved.
+        at: where the dead letters must be. Raises Moved.
         """
         letters = views.get(DEAD_LETTERS)
         if letters is None:
@@ -264,18 +264,17 @@ class Anchors:
         def check(now: TableView | None) -> None:
             if now is None or now.table_id != letters.table_id:
                 raise Moved(f"table {DEAD_LETTERS} was replaced meanwhile")
-            self.require_epochs(now, epochs or {})
+            self.require_letters(now, at or {})
 
         metadata = self.metadata("register", letters, {})
         self.write(DEAD_LETTERS, Change((), {}, metadata, properties=new), check)
         return True
 
-    def require_epochs(self, letters: TableView, epochs: Mapping[TopicPartition, int]) -> None:
-        """Raises Switched if the dead letters are at another epoch."""
-        for tp, epoch in epochs.items():
-            position = letters.position(self.lake.app, tp)
-            if position is None or position.epoch != epoch:
-                raise Switched(f"{tp}: the dead letters are at {position}, not in epoch {epoch}")
+    def require_letters(self, letters: TableView, at: Mapping[TopicPartition, Position]) -> None:
+        """Raises Switched if the dead letters are elsewhere (protocol 4.7)."""
+        for tp, position in at.items():
+            if (now := letters.position(self.lake.app, tp)) != position:
+                raise Switched(f"{tp}: the dead letters are at {now}, not at {position}")
 
 
 def declared_schema(routing: Routing, name: str, spec: Spec) -> str | None:

@@ -1,31 +1,30 @@
 """A single record that no decoder survives becomes a dead letter of its own (protocol 3.7).
 
     a single record fails again and again, however it is read (core/bisection.py), while others can be read
-      its row ── with what can be read of it ── is committed: every later plan skips its offset, for all types
+      it is spared: every later plan skips its offset, for all types ── the tables pass it
+      once all have, it is looked for in each: the one that has it holds it, else it gets its row
 
-Condemned is what the dead letters list as `<app>/skipped/.../<offset>` or `<app>/held/.../<offset>`. Tables may have
-passed the record by then, the dead letters among them, where it ends only the task of a type that was parked, or once
-did not end one. So first it is looked for wherever it may be; the rule, and why it keeps ONCE, is in
-offsets/condemning.py. A repair withdraws a skipped record whose row it takes away, and any that was held: these are
-looked at again.
+Any table may have passed the record before, or still get it of a task that has it staged: a look tells nothing before
+it is past it. The rule, and why it keeps ONCE, is in offsets/condemning.py. Whoever owns the partition by then settles
+it. A repair spares a record again whose row it takes away, and withdraws any that was held.
 
-Poison decides; condemn() is the effect.
+Poison decides when a record is spared; spare() and settle() are the effects.
 """
 
 from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
 from exporter.arrow.kafka_time import held as held_times
 from exporter.arrow.keys import letter_keys
-from exporter.core.routing import DEAD_LETTERS
+from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.user_metadata import user_metadata
 from exporter.core.writers import PartitionPlan
 from exporter.errors import InvariantBroken
@@ -37,13 +36,14 @@ from exporter.lake.properties import check_properties
 from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.protocol.anchor import Moved
+from exporter.protocol.judging import recorded
 from exporter.stores.parquet import FileOrigin, GrowingFile
 from exporter.text import first_line
 from offsets import Invariant
-from offsets.condemning import condemned_transactions, is_elsewhere, may_hold
-from offsets.names import condemned_file
+from offsets.condemning import is_behind, may_hold, settled_transactions, spared_transactions
+from offsets.names import AppId, condemned_file
 from offsets.partitions import DAY
-from offsets.positions import Position, condemned_offsets, first_epoch
+from offsets.positions import Position, condemned_offsets, first_epoch, spared_offsets
 from offsets.ranges import TopicPartition
 from offsets.table_log import APP_PROPERTY, TableView
 
@@ -57,28 +57,48 @@ IN_A_ROW_MAX = 3
 """After this many condemned records in a row the fault is ours, not the data's: stop."""
 
 
+EARLIER = "it ended the rounds of an earlier task; the commit that spared it says how"
+"""Reason of a record that this process did not spare itself."""
+ReadAlone = Callable[[TopicPartition, int], Any]
+"""A record as an Arrow table of one row, by its coordinates alone if it is not there any more; raises whatever keeps
+it from being read."""
+
+
 @dataclass(frozen=True)
 class Poisoned:
-    """A plan for one record on which its rounds end, and the tables as the task knows them.
+    """A plan for one record on which its rounds end.
 
-    known: event type -> position of the partition, of all tables. origin: of a file of the dead letters, in the epoch
-    of their position. checked_through: the newest version of the dead letters whose operations were looked at.
-    fans_out: whether a record may belong to several tables: that one has it says nothing of the others (protocol 3.7).
+    letters: the dead letters' position as the task knows it. checked_through: the newest version of the dead letters
+    whose operations were looked at.
     """
 
     plan: PartitionPlan
-    known: Mapping[str, Position]
+    letters: Position
+    checked_through: int
+
+
+@dataclass(frozen=True)
+class Spared:
+    """A record that every table is past, as far as its task knows. origin: of a file of the dead letters, in the epoch
+    of their position. checked_through: as above. routing: the task's."""
+
+    tp: TopicPartition
+    offset: int
     origin: FileOrigin
     checked_through: int
-    fans_out: bool = False
+    routing: Routing
 
 
 class Poison:
-    """Condemns what rounds end on again and again. One per task, whatever its rounds are for."""
+    """Spares what rounds end on again and again, and settles what is spared. One per task, whatever its rounds are for.
+    """
 
-    def __init__(self, lake: Lake) -> None:
+    def __init__(self, lake: Lake, read_alone: ReadAlone) -> None:
         self._lake = lake
+        self._read_alone = read_alone
         self._in_a_row = 0
+        self._known: dict[tuple[TopicPartition, int], tuple[Any, str]] = {}
+        """Of records that this process has spared: what was read of each, and what its rounds ended on."""
 
     @staticmethod
     def is_next(rounds: Rounds, plan: PartitionPlan) -> bool:
@@ -90,7 +110,7 @@ class Poison:
         self._in_a_row = 0
 
     def condemn(self, rounds: Rounds, poisoned: Poisoned) -> bool:
-        """Condemn the one record of the plan; False if that could not be done now.
+        """Spare the one record of the plan; False if that could not be done now.
 
         Raises Moved, and InvariantBroken where that has been done too often.
         """
@@ -102,60 +122,107 @@ class Poison:
                 "this is no bad record but a fault of the exporter or its machine; please report it",
             )
         try:
-            held = condemn(self._lake, poisoned, rounds.raw, rounds.error)
+            if rounds.raw.num_rows:  # else it is not there any more: compacted away
+                spare(self._lake, poisoned, rounds.error)
         except (InvariantBroken, Moved):
             raise
         except Exception as error:  # noqa: BLE001 - the next try sees in the tables whether this one landed
             log.warning(Event.CONDEMNING_FAILED, partition=str(plan.tp), offset=offset, error=first_line(error))
             rounds.pause(time.monotonic())
             return False
+        self._known[plan.tp, offset] = rounds.raw, rounds.error
         rounds.trouble = rounds.trouble.passed([plan])
         self._in_a_row += 1
-        log.error(Event.RECORD_CONDEMNED, partition=str(plan.tp), offset=offset, error=rounds.error, held_by=held)
+        log.error(Event.RECORD_CONDEMNED, partition=str(plan.tp), offset=offset, error=rounds.error)
         return True
 
+    def settle(self, spared: Spared) -> None:
+        """Say where the record is, with its row if no table has it. Raises Moved, or whatever Delta or Kafka raised."""
+        at = spared.tp, spared.offset
+        raw, reason = self._known.get(at) or (self._read_alone(*at), EARLIER)
+        held = settle(self._lake, spared, raw, reason)
+        self._known.pop(at, None)
+        if held is not None:
+            log.warning(Event.RECORD_SETTLED, partition=str(spared.tp), offset=spared.offset, held_by=held)
 
-def condemn(lake: Lake, poisoned: Poisoned, raw: Any, reason: str) -> str:
-    """Commit that a record is condemned, with its row unless a table holds it: then the table's name is given back.
 
-    Nothing is done if it was committed already. raw: the record as an Arrow table; without rows if it is not there
-    any more (compacted away).
+def spare(lake: Lake, poisoned: Poisoned, reason: str) -> None:
+    """Commit that no plan may hand a record to a task again. Nothing is done if it was committed already.
 
-    Raises Moved if a table is not where the task thought, InvariantBroken, or whatever Delta raised.
+    Raises Moved if the dead letters are not where the task thought, InvariantBroken, or whatever Delta raised.
     """
-    app, tp, offset, known = lake.app, poisoned.plan.tp, poisoned.plan.start, poisoned.known
+    tp, offset, position = poisoned.plan.tp, poisoned.plan.start, poisoned.letters
     letters = lake.table(DEAD_LETTERS).view()
-    if letters is None or raw.num_rows == 0:
-        return ""
-    if offset in condemned_offsets(letters.transactions, app, tp):
-        return ""
-    held = _holder(lake, letters, poisoned)
-    position = known[DEAD_LETTERS]
-    versions = condemned_transactions(app, tp, offset, position, bool(held))
+    if letters is None or offset in condemned_offsets(letters.transactions, lake.app, tp):
+        return
+    versions = spared_transactions(lake.app, tp, offset, position)
+    metadata = _metadata(lake, "spare", tp, offset, position, poisoned.checked_through, {"reason": reason})
+    _commit(lake, letters, tp, position, Change(tuple(versions), versions, metadata), lambda _: None)
 
-    def check(now: TableView | None) -> None:
-        if now is None or (now.table_id, now.fingerprint) != (letters.table_id, letters.fingerprint):
-            raise Moved(f"table {DEAD_LETTERS} was changed meanwhile")
-        check_properties(DEAD_LETTERS, now, app)
-        if now.position(app, tp) != position or offset in condemned_offsets(now.transactions, app, tp):
+
+def settle(lake: Lake, spared: Spared, raw: Any, reason: str) -> str | None:
+    """Commit where a spared record is: with its row, or without if a table holds it, whose name is given back.
+
+    None if that was done already. raw: the record as an Arrow table.
+
+    Raises Moved if a table is behind the record, or the dead letters were moved; InvariantBroken, or whatever Delta
+    raised.
+    """
+    app, tp, offset = lake.app, spared.tp, spared.offset
+    letters = lake.table(DEAD_LETTERS).view()
+    position = letters.position(app, tp) if letters is not None else None
+    if letters is None or position is None or offset not in spared_offsets(letters.transactions, app, tp):
+        return None
+    held = _holder(lake, letters, spared)
+    versions = settled_transactions(app, tp, offset, position, bool(held))
+
+    def check(now: TableView) -> None:
+        if offset not in spared_offsets(now.transactions, app, tp):
             raise Moved(f"table {DEAD_LETTERS}, {tp}: another task was faster")
 
-    metadata = user_metadata(
-        uuid.uuid4().hex,
-        action="condemn",
-        app=app,
-        checked_through=poisoned.checked_through,
-        partitions={tp: {"epoch": position.epoch, "first": offset, "last": offset, "rows": 0 if held else 1}},
-        more={"reason": reason, **({"held_by": held} if held else {})},
-    )
-    change = Change(
-        tuple(versions),
-        versions,
-        metadata,
-        () if held else letter_adds(poisoned.origin, raw, [reason]),
-    )
-    lake.table(DEAD_LETTERS).commit(change, check)
+    says = {"reason": reason, **({"held_by": held} if held else {})}
+    metadata = _metadata(lake, "condemn", tp, offset, position, spared.checked_through, says, rows=0 if held else 1)
+    origin = replace(spared.origin, epoch=position.epoch, fingerprint=letters.fingerprint)
+    adds = () if held else letter_adds(origin, raw, [reason])
+    _commit(lake, letters, tp, position, Change(tuple(versions), versions, metadata, adds), check)
     return held
+
+
+def _metadata(
+    lake: Lake,
+    action: str,
+    tp: TopicPartition,
+    offset: int,
+    position: Position,
+    checked_through: int,
+    more: Mapping[str, Any],
+    rows: int = 0,
+) -> dict[str, Any]:
+    said = {tp: {"epoch": position.epoch, "first": offset, "last": offset, "rows": rows}}
+    return user_metadata(
+        uuid.uuid4().hex, action=action, app=lake.app, checked_through=checked_through, partitions=said, more=more
+    )
+
+
+def _commit(
+    lake: Lake,
+    letters: TableView,
+    tp: TopicPartition,
+    position: Position,
+    change: Change,
+    check: Callable[[TableView], None],
+) -> None:
+    """To the dead letters, where they are as in the view, at that position, and the check passes. Raises Moved."""
+
+    def all_checks(now: TableView | None) -> None:
+        if now is None or (now.table_id, now.fingerprint) != (letters.table_id, letters.fingerprint):
+            raise Moved(f"table {DEAD_LETTERS} was changed meanwhile")
+        check_properties(DEAD_LETTERS, now, lake.app)
+        if now.position(lake.app, tp) != position:
+            raise Moved(f"table {DEAD_LETTERS}, {tp}: another task was faster")
+        check(now)
+
+    lake.table(DEAD_LETTERS).commit(change, all_checks)
 
 
 def letter_adds(origin: FileOrigin, raw: Any, reasons: Sequence[str]) -> tuple[dict[str, Any], ...]:
@@ -179,27 +246,36 @@ def letter_adds(origin: FileOrigin, raw: Any, reasons: Sequence[str]) -> tuple[d
     return tuple(adds)
 
 
-def _holder(lake: Lake, letters: TableView, poisoned: Poisoned) -> str:
+def _holder(lake: Lake, letters: TableView, spared: Spared) -> str:
     """The table that holds the record, or empty; with fan-out only the dead letters may, for the whole record.
 
-    Raises Moved if a table is not where the task thought.
+    Raises Moved if a table is behind the record: a task that has it staged may still commit it there. One that the
+    configuration does not fill was closed where it is.
     """
-    tp, offset, known, fans_out = poisoned.plan.tp, poisoned.plan.start, poisoned.known, poisoned.fans_out
-    since = first_epoch(letters.transactions, lake.app, tp)
+    tp, offset, routing = spared.tp, spared.offset, spared.routing
+    since, fans_out = first_epoch(letters.transactions, lake.app, tp), _fans_out(letters, lake.app, spared)
 
     def holds(name: str) -> bool:
         view = letters if name == DEAD_LETTERS else lake.table(name).view()
         if view is None or view.properties.get(APP_PROPERTY) != lake.app:
             return False
         position = view.position(lake.app, tp)
-        if is_elsewhere(known, name, position):
-            raise Moved(f"table {name}, {tp}: {position} instead of {known[name]}")
+        if is_behind(position, offset) and name in routing.active_with([name]):
+            raise Moved(f"table {name}, {tp}: {position} is behind {offset}, which is to be settled")
         may = may_hold(position, offset) and (name == DEAD_LETTERS or not fans_out)
         return may and bool(held_offsets(lake, name, view, tp, [offset], since, fans_out))
 
     names = lake.event_types()
     with ThreadPoolExecutor(LOOK_THREADS, thread_name_prefix="look") as pool:
         return next((name for name, found in zip(names, pool.map(holds, names), strict=True) if found), "")
+
+
+def _fans_out(letters: TableView, app: str, spared: Spared) -> bool:
+    """By the configuration that was in force when the record was spared: only by that one a table may have got it."""
+    epoch = letters.transactions[str(AppId(app, spared.tp, spared.offset, "spared"))]
+    fingerprint = letters.routing_history(spared.tp).get(epoch, spared.routing.fingerprint())
+    routing = spared.routing if fingerprint == spared.routing.fingerprint() else recorded(letters, fingerprint)
+    return routing.fans_out
 
 
 def held_offsets(

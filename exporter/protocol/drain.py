@@ -3,7 +3,7 @@
     a round ends well ───── what it staged is given back
     it comes to nothing ─── Interrupted: everything is read again after a pause; what failed is remembered here, so that
                             the next rounds are tried partition by partition, then by halves
-    one record alone fails  it becomes a dead letter, and everything is read again at once
+    one record alone fails  it is spared, and everything is read again at once; the loop settles it later
     schema ids are missing  they are looked up; what cannot be decided yet interrupts it, too
 
 Before it reads and while it waits it asks whether it may go on: neither a stop nor the end of the JVM is waited out,
@@ -148,7 +148,7 @@ class DrainRounds:
 
     def _condemn(self, poisoned: Poisoned, plans: Sequence[PartitionPlan]) -> None:
         if self._poison.condemn(self._rounds, poisoned):
-            raise Interrupted(f"{poisoned.plan.tp}: the record at offset {poisoned.plan.start} is a dead letter now")
+            raise Interrupted(f"{poisoned.plan.tp}: the record at offset {poisoned.plan.start} is spared now")
         raise Interrupted(self._rounds.error, self._rounds.pause_left(plans, time.monotonic()))
 
     def _telling(self, future: Future[Any]) -> Future[Any]:

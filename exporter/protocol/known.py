@@ -30,7 +30,7 @@ from exporter.log_events import Event
 from exporter.protocol.anchor import declared_schema
 from exporter.protocol.foreseen import Foreseeing
 from exporter.protocol.planned import PlannedColumns
-from offsets.positions import condemned_offsets
+from offsets.positions import condemned_offsets, spared_offsets
 from offsets.ranges import TopicPartition
 from offsets.table_log import TableView, identity_properties
 
@@ -45,9 +45,9 @@ class KnownTables:
 
     fingerprints: event type -> of the table that files are staged against. plain: types whose tables are just as a new
     one is made. untimed: those that have a column `_event_time` of their own. specs: how each table is cut.
-    condemned: offsets that every plan skips. planned: the columns that tables are to have.
-    unchanged: types whose table could not be given the column `_event_time`. said: the verdict of the last reading,
-    for those who watch.
+    condemned: offsets that every plan skips. spared: those of which it is not known yet where they are. planned: the
+    columns that tables are to have. unchanged: types whose table could not be given the column `_event_time`. said: the
+    verdict of the last reading, for those who watch.
     """
 
     def __init__(
@@ -82,6 +82,7 @@ class KnownTables:
         self.specs = self._made = specs or Specs()
         self.unchanged: frozenset[str] = frozenset()
         self.condemned: dict[TopicPartition, frozenset[int]] = {}
+        self.spared: dict[TopicPartition, frozenset[int]] = {}
         self.said: Mapping[TopicPartition, str] = {}
 
     @property
@@ -108,8 +109,13 @@ class KnownTables:
         self.said = {**self.said, **said}
 
     def condemn(self, tp: TopicPartition, offset: int) -> None:
-        """The record is a dead letter of its own from now on."""
+        """No plan has the record from now on, and it is to be settled where it is."""
         self.condemned[tp] = self.condemned.get(tp, frozenset()) | {offset}
+        self.spared[tp] = self.spared.get(tp, frozenset()) | {offset}
+
+    def settled(self, tp: TopicPartition, offset: int) -> None:
+        """It is known where the spared record is."""
+        self.spared[tp] -= {offset}
 
     def check_topics(self, positions: Mapping[TopicPartition, int]) -> None:
         """Whether the topics of recovered partitions are still those of the tables (protocol 5.4).
@@ -163,6 +169,7 @@ class KnownTables:
         self._committer.trust_topics({topic: one.topic_id for topic, one in found.identities.items()})
         letters = found.views[DEAD_LETTERS].transactions
         self.condemned |= {tp: condemned_offsets(letters, self._app, tp) for tp in mine}
+        self.spared |= {tp: spared_offsets(letters, self._app, tp) for tp in mine}
         reasons: dict[str, str] = {}
         for name, view in found.views.items():
             self._committer.trust(name, view)

@@ -1,9 +1,10 @@
 """The tables of event types that are met while records are read (protocol 4.7, 5.2).
 
     a table with the position is adopted ─── one without it gets it ─── none is made, with it
-    then the dead letters list every one of them; nobody writes rows into a table before
+    then the dead letters, still where they were, list every one of them; nobody writes rows into a table before
 
-The listing is what a switch runs into: it seals every table that the dead letters list.
+The listing is what a switch runs into: it seals every table that the dead letters list. Had they moved, whoever moved
+them might have looked for a record in all tables before this one was there (protocol 3.7).
 """
 
 from __future__ import annotations
@@ -61,9 +62,9 @@ class MetTypes:
         letters = self._lake.table(DEAD_LETTERS).view()
         if letters is None:
             raise InvariantBroken(Invariant.MONOTONE, f"table {DEAD_LETTERS} is gone", "put it back")
-        epochs = {key.tp: position.epoch for key, position in wanted.items()}
-        self._anchors.require_epochs(letters, epochs)
-        self._anchors.register({DEAD_LETTERS: letters, **views}, epochs)
+        at = {key.tp: position for key, position in wanted.items()}
+        self._anchors.require_letters(letters, at)
+        self._anchors.register({DEAD_LETTERS: letters, **views}, at)
         return views
 
     def widen(self, name: str, view: TableView, schema: str, looked_through: int) -> None:

@@ -31,7 +31,6 @@ from exporter.protocol.condemn import Poisoned
 from exporter.protocol.drain import DrainRounds
 from exporter.protocol.planned import decoded_as_is
 from exporter.protocol.rehearsal import rehearse
-from exporter.stores.parquet import FileOrigin
 from offsets import Invariant
 from offsets.crosscheck import Switch
 from offsets.names import AppId
@@ -135,7 +134,7 @@ class Switcher:
             return replace(self._order(views, plans, old, condemned), schemas=rounds.known(old.registry))
 
         def poisoned(plan: PartitionPlan) -> Poisoned:
-            return self._poisoned(views, plan, old)
+            return self._poisoned(views, plan)
 
         while plans := plan_round(writers, ends, rounds.budget(), time.monotonic()):
             result = rounds.read(plans, condemned, order, poisoned, go_on)
@@ -188,15 +187,12 @@ class Switcher:
     def _footer(self, tp: TopicPartition, old: Routing) -> dict[str, str]:
         return {**self._committer.footer(tp), "routing": old.fingerprint()}
 
-    def _poisoned(self, views: Mapping[str, TableView], plan: PartitionPlan, old: Routing) -> Poisoned:
-        """What condemning the plan's record goes by: the tables as they were read."""
-        lake, tp, letters = self._anchors.lake, plan.tp, views[DEAD_LETTERS]
-        known = {name: at for name, view in views.items() if (at := view.position(lake.app, tp)) is not None}
-        origin = FileOrigin(
-            lake.table(DEAD_LETTERS).store, lake.app, tp, known[DEAD_LETTERS].epoch, DEAD_LETTERS,
-            letters.fingerprint, self._footer(tp, old), compression=lake.compression,
-        )  # fmt: skip
-        return Poisoned(plan, known, origin, self._committer.checked_through(DEAD_LETTERS), old.fans_out)
+    def _poisoned(self, views: Mapping[str, TableView], plan: PartitionPlan) -> Poisoned:
+        """What sparing the plan's record goes by: the dead letters as they were read."""
+        at = views[DEAD_LETTERS].position(self._anchors.lake.app, plan.tp)
+        if at is None:
+            raise InvariantBroken(Invariant.ANCHOR, f"{plan.tp}: no dead letters' position", "please report this")
+        return Poisoned(plan, at, self._committer.checked_through(DEAD_LETTERS))
 
     def _commit(self, writers: dict[WriterKey, Writer]) -> None:
         """All that the writers have staged. Raises Moved."""

@@ -17,6 +17,7 @@ from typing import Any
 
 from exporter.core.manifest import RoundResult
 from exporter.core.order import StagingBudget, StagingOrder
+from exporter.core.routing import Routing
 from exporter.core.slices import Slices, slices
 from exporter.errors import DependencyUnreachable, ExporterError, InvariantBroken, RoundFailed
 from exporter.executor import headers
@@ -198,6 +199,18 @@ class RoundReader:
                 says = f"{failed}; nor can it be read alone: {why(raw)}"
                 return RoundFailed(says, raw=careful.by_coordinates(wanted))
         return RoundFailed(failed)
+
+    def alone(self, tp: TopicPartition, offset: int, routing: Routing) -> Any:
+        """One record as an Arrow table, by its coordinates alone if it is not there any more. Raises what Spark raises.
+        """
+        wanted = careful.Wanted(self._client, tp, offset, offset + 1, routing.isolation, routing.record_bytes_max)
+        try:
+            found = self._raw(wanted)
+        except Exception as error:
+            if careful.GONE not in str(error):
+                raise
+            return careful.by_coordinates(wanted)
+        return found if found.num_rows else careful.by_coordinates(wanted)
 
     def _raw(self, wanted: careful.Wanted) -> Any:
         return self._each(careful.records, [wanted], careful.DDL)

@@ -176,7 +176,7 @@ def build_service(
         bench.lake, journal.owner, footer, journal, lease, room.share(COMMIT_THREADS), through,
         others_commit=settings.commit_mode == "coordinated",
     )  # fmt: skip
-    poison = Poison(bench.lake)
+    poison = Poison(bench.lake, lambda tp, offset: reader.alone(tp, offset, bench.routing))
 
     def rounds(waking: Callable[[Future[Any]], Future[Any]]) -> Rounds:
         bounds = settings.round_records_max, settings.round_bytes_max, settings.round_secs_max

@@ -29,6 +29,7 @@ from exporter.task.recovering import Recovering
 from exporter.task.registering import Registering
 from exporter.task.retention import Retention
 from exporter.task.schema_ids import SchemaIds
+from exporter.task.settling import Settling
 from exporter.wal.keeper import WalKeeper
 from offsets.ranges import TopicPartition
 
@@ -51,6 +52,7 @@ class Machines:
     offers: Offers
     retention: Retention
     recovering: Recovering
+    settling: Settling
     ends: Ends
     schema_ids: SchemaIds
     next_round: NextRound
@@ -97,6 +99,9 @@ def machines(
         offers=offers,
         retention=retention,
         recovering=_recovering(parts, ownership, waking),
+        settling=Settling(
+            lake=parts.lake, routing=parts.routing, known=parts.known, committer=parts.committer, poison=parts.poison
+        ),
         ends=ends,
         schema_ids=_schema_ids(parts, waking),
         next_round=_next_round(parts, rounds, offers),

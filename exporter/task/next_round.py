@@ -1,7 +1,7 @@
 """The next round: what it reads, what its tasks are told, and the one record that it would end on again.
 
     writers as they will be ── plan_round ── choose (trouble, condemned offsets) ──> start
-                                           └─ a single record that ends its rounds: condemn it first (protocol 3.7)
+                                           └─ a single record that ends its rounds: spare it first (protocol 3.7)
 
 Belongs to the loop's thread.
 """
@@ -14,7 +14,7 @@ from exporter.core.order import StagingOrder
 from exporter.core.outcome import Committer
 from exporter.core.plan import expected, plan_round
 from exporter.core.routing import DEAD_LETTERS, Routing
-from exporter.core.writers import PartitionPlan, Writer, WriterKey, Writers, drop, may_have_staged
+from exporter.core.writers import PartitionPlan, Writer, WriterKey, Writers
 from exporter.faults import Fault, point
 from exporter.lake.lake import Lake
 from exporter.log import get_logger
@@ -23,7 +23,6 @@ from exporter.protocol.anchor import Moved
 from exporter.protocol.condemn import Poison, Poisoned
 from exporter.protocol.known import KnownTables
 from exporter.rounds.rounds import Rounds
-from exporter.stores.parquet import FileOrigin
 from exporter.task.limits import LoopLimits
 from exporter.task.offers import Offers
 from offsets.positions import Position
@@ -118,32 +117,16 @@ class NextRound:
             times=self._limits.times,
         )
 
-    def _condemned(self, plan: PartitionPlan, writers: dict[WriterKey, Writer]) -> bool:
-        """Condemn the single record that this plan would fail on again (protocol 3.7); False if that has to wait.
+    def _condemned(self, plan: PartitionPlan, writers: Writers) -> bool:
+        """Spare the single record that this plan would fail on again (protocol 3.7); False if that has to wait.
 
-        The plan then passes it like every other one. What may hold it of what is staged is dropped: it would be
-        committed after its dead letter. Raises Moved if the tables are not where this task thought.
+        The plan then passes it like every other one. Raises Moved if the dead letters are not where this task thought.
         """
-        mine = {key.event_type: writer for key, writer in writers.items() if key.tp == plan.tp}
-        if any(writer.claim is not None for writer in mine.values()):
+        letters = writers[WriterKey(DEAD_LETTERS, plan.tp)]
+        if letters.claim is not None:
             return False
-        if any(one.tp == plan.tp and one.start <= plan.start < one.end for one in self._rounds.plans):
-            return False
-        writers |= {one.key: drop(one) for one in mine.values() if may_have_staged(one, plan.start)}
-        known = {name: Position(writer.epoch, writer.covered) for name, writer in mine.items()}
-        checked_through = self._committer.checked_through(DEAD_LETTERS)
-        origin, fans_out = self._letters_origin(plan), self._routing.fans_out
-        poisoned = Poisoned(plan, known, origin, checked_through, fans_out)
-        if not self._poison.condemn(self._rounds, poisoned):
+        at, checked_through = Position(letters.epoch, letters.covered), self._committer.checked_through(DEAD_LETTERS)
+        if not self._poison.condemn(self._rounds, Poisoned(plan, at, checked_through)):
             return False
         self._known.condemn(plan.tp, plan.start)
         return True
-
-    def _letters_origin(self, plan: PartitionPlan) -> FileOrigin:
-        fingerprint = self._known.fingerprints[DEAD_LETTERS]
-        store = self._lake.table(DEAD_LETTERS).store
-        footer = self._committer.footer(plan.tp)
-        return FileOrigin(
-            store, self._lake.app, plan.tp, plan.epoch, DEAD_LETTERS, fingerprint, footer,
-            compression=self._lake.compression,
-        )  # fmt: skip

@@ -7,6 +7,7 @@
     gaps, leaving      recover what retention took from; let go what is committed                  retention, ownership
     waiting            recover what has no writers, from the tables                                recovering
     due writers        freeze and offer, one commit per event type; empty markers ride along       core/due, offers
+    spared records     find out where they are, once all tables are past them                      settling
     missing schemas    look up the ids that partitions wait for                                    schema_ids
     ends, next round   look, plan and read, while commits run (back-pressure: staged bytes)        ends, next_round
     group offset       the least position + 1, best effort                                         group_offset
@@ -80,7 +81,7 @@ class Service:
         made = machines(parts, self._pool, self._commits, drop=self._drop, writers=lambda: self._writers)
         self._keeper, self._ownership, self._rounds = made.keeper, made.ownership, made.rounds
         self._manifests, self._anchoring, self._offers = made.manifests, made.anchoring, made.offers
-        self._retention, self._recovering = made.retention, made.recovering
+        self._retention, self._recovering, self._settling = made.retention, made.recovering, made.settling
         self._ends, self._schema_ids, self._next_round = made.ends, made.schema_ids, made.next_round
         self._group_offset, self._finish = made.group_offset, made.finish
         self._registering, self._deriving = made.registering, made.deriving
@@ -161,6 +162,7 @@ class Service:
         self._recover(now)
         drop_aged(self._writers, self._limits.stage_age_max_secs, now)
         self._offer_due(now)
+        self._ownership.read_again(self._settling.tick(now, self._writers))
         if self._stop_at is None:
             self._look_at_ends(now)
             self._schema_ids.tick(now, self._ends.readable)
@@ -334,7 +336,7 @@ class Service:
         return self._stop_at is not None or (self._is_at_rest and self._finish.read_through(self._writers))
 
     def _done(self, now: float) -> bool:
-        busy = self._recovering.running or not self._anchoring.idle
+        busy = self._recovering.running or not self._anchoring.idle or self._settling.waits(self._writers)
         idle = self._is_at_rest and not busy and not self._keeper.withheld()
         told = self._group_offset.is_settled
         if self._stop_at is not None:

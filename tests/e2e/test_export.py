@@ -7,6 +7,7 @@ import random
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
@@ -24,12 +25,13 @@ from exporter.core.bisection import SINGLE_FAILURES_MAX
 from exporter.core.order import StagingOrder
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.writers import StagedFile
-from exporter.errors import InvariantBroken, RoundFailed
+from exporter.errors import Fenced, InvariantBroken, RoundFailed
 from exporter.lake.change import Change, add_action
 from exporter.local.broker import create_topic
 from exporter.operate.status import behind, goals, table_status
 from exporter.protocol import ready
 from exporter.protocol.commit import DeltaCommitter
+from exporter.protocol.condemn import Poison
 from exporter.rounds.read import RoundReader
 from offsets import Invariant
 from offsets.names import AppId, DataFile
@@ -587,6 +589,52 @@ def test_a_record_that_kills_its_task_after_the_dead_letters_have_passed_it_is_o
     assert sorted(placed.pop((0, 15))) == left
     assert len(placed) == 20 and all(len(tables) == 1 for tables in placed.values())
     assert set(e.positions().values()) == {(0, 20)}
+
+
+@pytest.mark.parametrize(("wakes", "left"), [
+    pytest.param(True, ["order"], id="and commits"), seldom(False, [DEAD_LETTERS], id="and commits too late"),
+])  # fmt: skip
+def test_a_record_that_another_task_has_staged_when_it_ends_its_task_is_once_in_the_lake(
+    export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch, wakes: bool, left: list[str]
+) -> None:
+    """Protocol 3.7: one sleeps with the record staged, the next one gives it up. Its table tells which came first."""
+    e = export()
+    produce(e.kafka, e.topic, {0: mixed(10)})
+    e.run(spark)
+    asleep, wake, awake = threading.Event(), threading.Event(), threading.Event()
+    real_commit, real_condemn = DeltaCommitter.commit, Poison.condemn
+
+    def commit(self: DeltaCommitter, event_type: str, claims: Any) -> Any:
+        if event_type != "order" or asleep.is_set():
+            return real_commit(self, event_type, claims)
+        asleep.set()
+        assert wake.wait(100)
+        try:
+            return real_commit(self, event_type, claims)
+        finally:
+            awake.set()
+
+    def condemn(self: Poison, rounds: Any, poisoned: Any) -> bool:
+        done = real_condemn(self, rounds, poisoned)
+        if done and wakes:
+            wake.set()
+            assert awake.wait(60)
+        return done
+
+    monkeypatch.setattr(DeltaCommitter, "commit", commit)
+    monkeypatch.setattr(Poison, "condemn", condemn)
+    produce(e.kafka, e.topic, {0: [event("order", 10, boom=1), *mixed(9, first=11)]})
+    with suppress(Fenced), e.going(spark):
+        assert asleep.wait(60)
+        deadly(monkeypatch)
+        replace(e, scalars={**e.scalars, "group": "another"}).run(spark)
+        wake.set()
+        assert awake.wait(60)
+    placed = e.placed()
+    assert placed.pop((0, 10)) == left
+    assert len(placed) == 19 and all(len(tables) == 1 for tables in placed.values())
+    report = e.audit(spark)
+    assert report.clean, report.as_text()
 
 
 MOMENTS = {

@@ -164,8 +164,7 @@ BELIEVED = (
     "Settled(claim, Landed(Position(claim.epoch, claim.new))) for claim in one.prepared.offers))"
 )
 BELIEVES = (
-    "from exporter.core.outcome import Landed, Prepared, Report, Settled\n"
-    "from offsets.positions import Position\n"
+    "from exporter.core.outcome import Landed, Prepared, Report, Settled\nfrom offsets.positions import Position\n"
 )
 REPLACES = (MEMBER, "from dataclasses import dataclass\n", "from dataclasses import dataclass, replace\n")
 TELLS_THE_LOG = (
@@ -177,12 +176,10 @@ TELLS_THE_LOG = (
 )
 
 
-
 def falls_back(claim: str) -> Edit:
     """A task commits what it has offered under another id. claim: what becomes of each."""
     other = f"commit_id=one.prepared.commit_id + 'x', offers=tuple({claim} for claim in one.prepared.offers)"
     return MEMBER, "fall_back(one.prepared)", f"fall_back(replace(one.prepared, {other}))"
-
 
 
 MUTANTS = (
@@ -877,17 +874,17 @@ MUTANTS = (
     Mutant(
         "repair_keeps_condemned",
         "7, 3.7 a record whose row was taken away stays condemned: every task skips it",
-        ((REWIND, "(move.cuts and app_id.epoch > new.offset)", "False"),),
+        ((REWIND, "move.cuts and app_id.epoch > new.offset\n", "False\n"),),
         LOSS,
         {"log": "X", "restorable": "D"},
         "restore",
     ),
     Mutant(
         "repair_ignores_condemning",
-        "7, 3.7 a repair does not compare what is condemned: a row comes between its reading and its commit",
-        ((RESTORE, "if self.condemned(table) != self.condemned(table[: checked + 1]):", "if False:"),),
-        frozenset({"ONCE"}),
-        {"log": "X", "restorable": "D", "restores": 2, "still": "A"},
+        "7, 3.7 a repair does not compare what is condemned, and a row comes in between: held by the look for it",
+        ((RESTORE, "if self.settled(table) != self.settled(table[: checked + 1]):", "if False:"),),
+        NOTHING,
+        {"log": "X", "restorable": "D", "restores": 2},
         "restore",
     ),
     Mutant(
@@ -899,27 +896,25 @@ MUTANTS = (
         "condemn",
     ),
     Mutant(
-        "condemn_believes_memory",
-        "3.7 a table that another task has moved is looked at all the same: its row, if it has one, is found",
-        ((CONDEMNING, "return event_type in known and position != known[event_type]", "return False"),),
-        NOTHING,
-        {"tasks": 2, "stages": False},
-        "condemn",
-    ),
-    Mutant(
-        "condemn_keeps_what_is_staged",
-        "3.7 a task condemns a record that it has staged for another type",
-        ((WRITERS, "return any(file.offsets.first_offset <= offset <= file.offsets.last_offset", "return any(False"),),
+        "condemn_waits_for_nobody",
+        "3.7 a record gets a dead-letter row while a table may still get it of who has read it before",
+        ((CONDEMNING, "position is not None and position.offset < offset", "False"),),
         frozenset({"ONCE"}),
-        {},
+        {"tasks": 2, "repairs": 0},
         "condemn",
     ),
     Mutant(
         "condemn_writes_no_position",
-        "3.7, 7 a condemnation leaves the dead letters' position alone: a repair that has read it does not notice",
-        ((CONDEMNING, ", str(AppId(app, tp, letters.epoch)): letters.offset", ""),),
+        "3.7, 7 what says where a spared record is leaves the dead letters' position alone: a repair does not notice",
+        (
+            (
+                CONDEMNING,
+                "return {str(listed): letters.epoch, str(AppId(app, tp, letters.epoch)): letters.offset}",
+                "return {str(listed): letters.epoch}",
+            ),
+        ),
         LOSS,
-        {},
+        {"tasks": 2, "back": "D"},
         "condemn",
     ),
     Mutant(
@@ -932,10 +927,18 @@ MUTANTS = (
     ),
     Mutant(
         "condemn_compares_nothing",
-        "3.7 a condemnation does not compare what is condemned: two tasks write the row",
-        ((CONDEMN, " or RECORD in self.condemned(world[D])", ""),),
+        "3.7 a commit does not compare whether a record is still only spared: two tasks write the row",
+        ((CONDEMN, " or not self.listed(world[D])[1]:", ":"),),
         frozenset({"ONCE"}),
-        {"tasks": 2, "stages": False},
+        {"tasks": 2},
+        "condemn",
+    ),
+    Mutant(
+        "condemn_meets_blindly",
+        "3.7, 4.7 a type that is met gets rows without a look at the dead letters once its table is there",
+        ((CONDEMN, "d != memory[1][0] or memory", "memory"),),
+        frozenset({"ONCE"}),
+        {"tasks": 2, "repairs": 0, "met": True},
         "condemn",
     ),
     Mutant(
@@ -947,15 +950,17 @@ MUTANTS = (
         "condemn",
     ),
     Mutant(
+        "repair_reads_condemned_again",
+        "7, 3.7 a record whose dead letter was taken away is read again, though its own table has passed it without it",
+        ((REWIND, "if loses_row and not rebased:", "if False:"),),
+        LOSS,
+        {"back": "D", "heals": True},
+        "condemn",
+    ),
+    Mutant(
         "repair_believes_positions",
         "7 a RESTORE to a version after an accident: its position is taken for what it holds",
-        (
-            (
-                RESTORE,
-                "through = self.held(table[: table[version][0][1] + 1])",
-                "through = self.live(table[: table[version][0][1] + 1]).offset",
-            ),
-        ),
+        ((RESTORE, "min([self.held(then), ", "min([self.live(then).offset, "),),
         ROWS,
         {"restores": 2},
         "restore",
@@ -1469,8 +1474,13 @@ MUTANTS = (
     Mutant(
         "mirror_forgets_deletes",
         "9.5 a deleted key has no row, so that a late update brings it back",
-        ((MIRROR, "        return tuple(newest[key] for key in sorted(newest))\n",
-          "        return tuple(newest[key] for key in sorted(newest) if not newest[key][3])\n"),),
+        (
+            (
+                MIRROR,
+                "        return tuple(newest[key] for key in sorted(newest))\n",
+                "        return tuple(newest[key] for key in sorted(newest) if not newest[key][3])\n",
+            ),
+        ),
         NEWEST,
         {"log": ("a2-", "a1"), "jobs": 1},
         "mirror",
@@ -1478,10 +1488,15 @@ MUTANTS = (
     Mutant(
         "mirror_forgets_what_was_silent",
         "9.5 a row writes the columns that its source does not have yet, though it says that they were not sent",
-        ((MIRROR, "        made = [self.row_of(row) for row in rows]\n",
-          "        made = [self.row_of(row) for row in rows]\n"
-          "        if not any(one[4] and one[4][1] for one in (*there, *made)):\n"
-          "            made = [(*one[:4], (one[1:3], None)) for one in made]\n"),),
+        (
+            (
+                MIRROR,
+                "        made = [self.row_of(row) for row in rows]\n",
+                "        made = [self.row_of(row) for row in rows]\n"
+                "        if not any(one[4] and one[4][1] for one in (*there, *made)):\n"
+                "            made = [(*one[:4], (one[1:3], None)) for one in made]\n",
+            ),
+        ),
         NEWEST,
         {"log": ("a2?", "a1+"), "jobs": 1},
         "mirror",
@@ -1640,8 +1655,8 @@ MUTANTS = (
         (
             (
                 WORLD,
-                "replace(real, offers=(*real.offers, f\"c{len(real.offers) + 1}\"))",
-                "replace(real, filtered=writer.filtered, offers=(*real.offers, f\"c{len(real.offers) + 1}\"))",
+                'replace(real, offers=(*real.offers, f"c{len(real.offers) + 1}"))',
+                'replace(real, filtered=writer.filtered, offers=(*real.offers, f"c{len(real.offers) + 1}"))',
             ),
             (
                 WORLD,

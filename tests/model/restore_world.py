@@ -31,9 +31,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from offsets import Invariant, crosscheck, rewind
-from offsets.condemning import condemned_transactions
+from offsets.condemning import is_behind, may_hold, settled_transactions, spared_transactions
 from offsets.names import AppId
-from offsets.positions import Position, condemned_offsets, live_position
+from offsets.positions import Position, condemned_offsets, live_position, spared_offsets
 from offsets.ranges import TopicPartition
 from offsets.table_log import parse_commit
 from tests.model.search import remember
@@ -75,7 +75,7 @@ class RestoreWorld:
         self.scope = scope
         self.types = tuple(scope.types)
         self.letters = self.types.index(DEAD_LETTERS)
-        remember(self, "verdict", "order", "live_of", "condemned_of", "rewinds")
+        remember(self, "verdict", "order", "live_of", "condemned_of", "spared_of", "rewinds")
 
     def roles(self) -> tuple[tuple[int, ...], tuple[str, ...]]:
         tasks = tuple(f"T{i + 1}" for i in range(self.scope.tasks))
@@ -130,6 +130,17 @@ class RestoreWorld:
     def condemned_of(self, txns: State) -> State:
         return tuple(sorted(condemned_offsets(dict(txns), APP, TP)))
 
+    def spared(self, table: State) -> State:
+        """Those of which it is not known yet where they are."""
+        return self.spared_of(table[-1][1])
+
+    def spared_of(self, txns: State) -> State:
+        return tuple(sorted(spared_offsets(dict(txns), APP, TP)))
+
+    def settled(self, table: State) -> State:
+        """Those of which it is."""
+        return tuple(offset for offset in self.condemned(table) if offset not in self.spared(table))
+
     def verdict(self, seen: State) -> crosscheck.Verdict:
         """The project's verdict over one reading, the dead letters last; one that was taken back ends the reading."""
         if fault := next((fault for _, fault, *_ in seen if fault), ""):
@@ -173,9 +184,13 @@ class RestoreWorld:
             deadly = self.deadly(offset, memory[self.letters][3])
             end = 0 if self.types[index] in self.scope.still else min(deadly, len(self.scope.log))
             if index == self.letters and deadly < len(self.scope.log):
-                after = self.condemn(world, (epoch, offset), deadly, checked)
+                after = self.spare(world, (epoch, offset), deadly, checked)
                 known = (*memory[:index], (epoch, offset, checked, (*condemned, deadly)), *memory[index + 1 :])
-                yield f"condemns {deadly}", (TASK, (), known) if after else STARTS[TASK], after or world
+                yield f"spares {deadly}", (TASK, (), known) if after else STARTS[TASK], after or world
+            for spared in self.spared(world[index]) if index == self.letters else ():
+                if not any(is_behind(self.live(table), spared) for table in world):
+                    after = self.settle(world, (epoch, offset), spared, checked)
+                    yield f"settles {spared}", process if after else STARTS[TASK], after or world
             for new in range(offset + 1, end):
                 after = self.commit(world, index, (epoch, offset), new, checked)
                 text = f"commits {self.types[index]} {_show((epoch, offset))}->{new}"
@@ -252,8 +267,9 @@ class RestoreWorld:
         """Through which offset the table certainly has everything; a version gone back to may be after an accident."""
         setbacks = []
         for version in self.rewinds_between(table, self.looked(table), len(table)):
-            was = self.live(table[: version + 1]).offset
-            through = self.held(table[: table[version][0][1] + 1])
+            was, then = self.live(table[: version + 1]).offset, table[: table[version][0][1] + 1]
+            lost = {*self.settled(table)} - {*self.settled(then)}  # their rows came later, wherever the position was
+            through = min([self.held(then), *(offset - 1 for offset in lost)])
             setbacks.append(rewind.Setback(was, through, restored=True))
         return rewind.held(self.live(table).offset, setbacks)
 
@@ -284,13 +300,24 @@ class RestoreWorld:
         files = (*table[-1][2], *([(len(table), expected[0], records)] if records else []))
         return _append(world, index, (COMMIT, _written(table, {own: new}), files, checked, table[-1][4]))
 
-    def condemn(self, world: State, expected: State, offset: int, checked: int) -> State | None:
-        """Protocol 3.7: the row of a record, and its offset, by compare-and-set; the position stays."""
+    def spare(self, world: State, expected: State, offset: int, checked: int) -> State | None:
+        """Protocol 3.7: the offset of a record, by compare-and-set; the position stays."""
         table, (epoch, position) = world[self.letters], expected
         if (_app_id(epoch), position) not in table[-1][1] or offset in self.condemned(table):
             return None
-        txns = _written(table, condemned_transactions(APP, TP, offset, Position(epoch, position), False))
-        files = (*table[-1][2], (len(table), epoch, (offset,)))
+        txns = _written(table, spared_transactions(APP, TP, offset, Position(epoch, position)))
+        return _append(world, self.letters, (COMMIT, txns, table[-1][2], checked, table[-1][4]))
+
+    def settle(self, world: State, expected: State, offset: int, checked: int) -> State | None:
+        """The same once all tables are past it, with its row unless one has it. The looks are one step here."""
+        table, (epoch, position) = world[self.letters], expected
+        if (_app_id(epoch), position) not in table[-1][1] or offset not in self.spared(table):
+            return None
+        held = any(
+            may_hold(self.live(one), offset) and offset in offsets for one in world for *_, offsets in one[-1][2]
+        )
+        txns = _written(table, settled_transactions(APP, TP, offset, Position(epoch, position), held))
+        files = table[-1][2] if held else (*table[-1][2], (len(table), epoch, (offset,)))
         return _append(world, self.letters, (COMMIT, txns, files, checked, table[-1][4]))
 
     def trim(self, world: State, index: int, file: State, through: int) -> State:
@@ -310,7 +337,7 @@ class RestoreWorld:
         table, old = world[index], move.old
         if old is None or (_app_id(old.epoch), old.offset) not in table[-1][1] or not set(removed) <= set(table[-1][2]):
             return None
-        if self.condemned(table) != self.condemned(table[: checked + 1]):  # a row that the plan does not know
+        if self.settled(table) != self.settled(table[: checked + 1]):  # a row that the plan does not know
             return None
         left = tuple(file for file in table[-1][2] if file not in removed)
         hit = self.rewinds_between(table, self.looked(table[: checked + 1]), checked + 1)
@@ -334,7 +361,7 @@ class RestoreWorld:
         for offset, kind in enumerate(self.scope.log.replace("X", DEAD_LETTERS)):
             if kind == name and there.count(offset) > 1:
                 return f"ONCE: record {offset} is {there.count(offset)} times in {name}"
-            if kind == name and offset <= position.offset and offset not in there:
+            if kind == name and offset <= position.offset and offset not in (*there, *self.spared(table)):
                 return f"COVER: {name} is at {position}, record {offset} is lost"
         return ""
 
@@ -359,7 +386,7 @@ class RestoreWorld:
         moving = (table for name, table in zip(self.types, world, strict=True) if name not in self.scope.still)
         ends = {self.live(table).offset for table in moving}
         whole = not any(self._problem(index, table) for index, table in enumerate(world))
-        return ends == {len(self.scope.log) - 1} and whole
+        return ends == {len(self.scope.log) - 1} and whole and not self.spared(world[self.letters])
 
     def show(self, world: State) -> str:
         """The tables in one line."""

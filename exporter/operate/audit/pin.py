@@ -30,6 +30,7 @@ from offsets.positions import (
     live_position,
     our_transactions,
     replayed_through,
+    spared_offsets,
 )
 from offsets.ranges import OffsetRange, TopicIdentity, TopicPartition, first_overlap
 from offsets.table_log import CONFIG_PROPERTY, TABLE_PROPERTY, TableView
@@ -52,7 +53,8 @@ class Pinned:
 
     views: event type -> snapshot, the dead letters' read last. spans: offsets (after, through] that a table says it
     covers. regions: they name their configuration by its index in `routings`. condemned: offsets whose
-    record was given up (its dead letter may be committed before any position passes it). gaps: offsets
+    record was given up (its dead letter may be committed before any position passes it). spared: those of which it is
+    not known yet whether a table has them: they may be in one, or in none. gaps: offsets
     (after, through] that retention took from a type, as its gap rows say; nothing is expected there. since: the
     epoch in which the topic of today began; rows of earlier ones are another topic's (`repair --rebase`). replayed:
     the greatest offset that a replay of dead letters has added to a type's table. schemas: what is decided of the ids
@@ -65,6 +67,7 @@ class Pinned:
     spans: dict[tuple[str, TopicPartition], list[tuple[int, int]]] = field(default_factory=dict)
     positions: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
     condemned: dict[TopicPartition, frozenset[int]] = field(default_factory=dict)
+    spared: dict[TopicPartition, frozenset[int]] = field(default_factory=dict)
     gaps: dict[tuple[str, TopicPartition], list[tuple[int, int]]] = field(default_factory=dict)
     since: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
     replayed: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
@@ -121,6 +124,10 @@ def pin(lake: Lake, identities: Mapping[str, TopicIdentity], routing: Routing) -
                 pinned.since[name, tp] = first_epoch(view.transactions, lake.app, tp)
         if letters is not None:
             pinned.condemned[tp] = condemned_offsets(letters.transactions, lake.app, tp, KINDS_WITH_ROW)
+            if spared := spared_offsets(letters.transactions, lake.app, tp):
+                pinned.spared[tp] = spared
+                says = "end their tasks: each is a dead letter, unless a table has it, once all tables are past it"
+                pinned.notes.append(f"{tp}: offsets {', '.join(map(str, sorted(spared)))} {says}")
     if any(pinned.since.values()):
         pinned.notes.append("rows of the epochs before `repair --rebase` are another topic's: they are not compared")
     _check_tables(pinned, identities)

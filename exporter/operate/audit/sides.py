@@ -206,6 +206,7 @@ def _info_rows(job: Job, pinned: Pinned, logs: Mapping[TopicPartition, Log]) -> 
             regions.append((region.after, region.through, region.routing, complete, visible))
         wanted = job.from_offsets.get(tp, 0)
         letters, lost = pinned.spans.get((DEAD_LETTERS, tp), []), pinned.gaps.get((DEAD_LETTERS, tp), [])
+        lost = [*lost, *((offset - 1, offset) for offset in pinned.spared.get(tp, ()))]  # not known yet where they are
         rows.append((tp.topic, tp.partition, wanted, one.first, one.next, letters, lost, regions))
     return rows
 

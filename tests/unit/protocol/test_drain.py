@@ -20,8 +20,7 @@ from exporter.errors import DependencyUnreachable, JvmEnded, RegistryUnreachable
 from exporter.protocol.condemn import Poison, Poisoned
 from exporter.protocol.drain import DrainRounds, Interrupted
 from exporter.rounds.rounds import Rounds
-from exporter.stores.parquet import FileOrigin
-from exporter.stores.stores import open_store
+from offsets.positions import Position
 from offsets.ranges import TopicPartition
 from tests.support.fake_schemas import TEXT, FakeSource
 
@@ -72,7 +71,7 @@ def order(plans: Sequence[PartitionPlan]) -> StagingOrder:
 
 
 def poisoned(one: PartitionPlan) -> Poisoned:
-    return Poisoned(one, {}, FileOrigin(open_store("/lake"), "app", one.tp, 0, "dead_letters", "", {}), 0)
+    return Poisoned(one, Position(0, 4), 0)
 
 
 def passed(order: StagingOrder, unwritten: str = "") -> RoundResult:
@@ -218,7 +217,7 @@ def test_nothing_is_condemned_or_read_that_is_not_wanted_any_more() -> None:
     with pytest.raises(Interrupted, match="taken away"):
         drain.read([plan(T0, 5, 6)], {}, order, poisoned, unwanted)
     assert poison.condemned == [] and reader.read_ranges == []
-    with pytest.raises(Interrupted, match="is a dead letter now"):
+    with pytest.raises(Interrupted, match="is spared now"):
         drain.read([plan(T0, 5, 6)], {}, order, poisoned, go_on)
     assert poison.condemned == [5]
     drain.close()

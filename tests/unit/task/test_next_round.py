@@ -13,7 +13,7 @@ from exporter.core.plan import Budget
 from exporter.core.record_columns import RecordColumns
 from exporter.core.roll import RollLimits
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
-from exporter.core.writers import Claim, PartitionPlan, StagedFile, Writer, WriterKey, drop
+from exporter.core.writers import Claim, PartitionPlan, StagedFile, Writer, WriterKey
 from exporter.protocol.anchor import Moved
 from exporter.protocol.condemn import Poisoned
 from exporter.protocol.known import KnownTables
@@ -120,38 +120,18 @@ def test_none_is_begun_where_too_much_is_staged_or_one_is_under_way() -> None:
 
 
 def test_a_record_that_ends_its_rounds_is_condemned_and_passed() -> None:
-    """By the tables as this task knows them (protocol 3.7); the plan then skips it like every later one."""
+    """By the dead letters as this task knows them (protocol 3.7); the plan then skips it like every later one."""
     place = Place()
     place.deadly = True
     assert place.tick() == set()
     (poisoned,) = place.poisoned
-    assert poisoned.known == {DEAD_LETTERS: Position(0, 9)} and poisoned.plan.start == 10
-    assert (poisoned.origin.store.uri(), poisoned.origin.fingerprint) == (f"/lake/{DEAD_LETTERS}", "f")
-    assert place.known.condemned == {P0: {10}}
+    assert poisoned.letters == Position(0, 9) and poisoned.plan.start == 10
+    assert place.known.condemned == place.known.spared == {P0: {10}}
     assert [order.condemned for order in place.orders] == [{P0: {10}}]
 
 
-def test_a_condemned_record_is_not_committed_by_what_was_staged_of_it_before() -> None:
-    """It would be in that table, and a dead letter too (ONCE): what may hold it is dropped, and read again without it.
-    What a round is reading may be staged soon, and is waited for; what is staged beside it stays.
-    """
-    place = Place()
-    place.deadly = True
-    holds, beside = (WriterKey(name, P0) for name in ("click", "order"))
-    files = [StagedFile(f"day=2026-01-31/{ends}", OffsetRange(*ends), 2, 10) for ends in ((5, 9), (8, 10), (11, 12))]
-    place.writers[holds] = Writer(holds, 0, 1, 4, 12, staged=tuple(files))
-    place.writers[beside] = Writer(beside, 0, 1, 4, 12, staged=(files[0], files[2]))
-    place.rounds.plans = (PartitionPlan(P0, 1, 0, 5, 11, {"click": 4}),)
-    before = dict(place.writers)
-    assert place.tick() == set() and place.poisoned == [] and place.writers == before
-    place.rounds.plans = (PartitionPlan(P0, 1, 0, 11, 13, {"click": 10}),)
-    assert place.tick() == set() and place.known.condemned == {P0: {10}}
-    assert place.writers == {**before, holds: drop(before[holds])}
-    assert place.poisoned[0].known["click"] == Position(0, 4)
-
-
 def test_it_waits_for_a_commit_and_for_one_that_fails() -> None:
-    """A position that may move says nothing of where the record is."""
+    """The position of the dead letters may move."""
     place = Place()
     place.deadly = True
     place.condemns = False

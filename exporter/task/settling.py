@@ -1,0 +1,99 @@
+"""The records that were spared: once all tables are past one, it is settled where it is (protocol 3.7).
+
+    a writer of the partition is behind it ── wait
+    all are past it ────────────────────────── look for it, commit what was found; in trouble again, ever more rarely
+
+Belongs to the loop's thread.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from exporter.core.backoff import Backoff
+from exporter.core.outcome import Committer
+from exporter.core.routing import DEAD_LETTERS, Routing
+from exporter.core.writers import Writer, WriterKey, Writers
+from exporter.errors import InvariantBroken
+from exporter.lake.lake import Lake
+from exporter.log import get_logger
+from exporter.log_events import Event
+from exporter.protocol.anchor import Moved
+from exporter.protocol.condemn import Poison, Spared
+from exporter.protocol.known import KnownTables
+from exporter.stores.parquet import FileOrigin
+from exporter.text import first_line
+from offsets.ranges import TopicPartition
+
+log = get_logger(__name__)
+
+AGAIN = Backoff(1.0, 30.0)
+
+
+class Settling:
+    """One task's."""
+
+    def __init__(
+        self, *, lake: Lake, routing: Routing, known: KnownTables, committer: Committer, poison: Poison
+    ) -> None:
+        """poison: that of the rounds."""
+        self._lake = lake
+        self._routing = routing
+        self._known = known
+        self._committer = committer
+        self._poison = poison
+        self._failures = 0
+        self._not_before = float("-inf")
+
+    def waits(self, writers: Writers) -> bool:
+        """Whether there is something to be settled, and no table in the way of it."""
+        return next(self._due(writers), None) is not None
+
+    def tick(self, now: float, writers: Writers) -> set[TopicPartition]:
+        """Settle what can be settled; partitions that have to be read again from their tables. Raises InvariantBroken.
+
+        While a commit of the dead letters is under way their position is not known: it waits.
+        """
+        again: set[TopicPartition] = set()
+        if now < self._not_before:
+            return again
+        for tp, offset in [*self._due(writers)]:
+            letters = writers[WriterKey(DEAD_LETTERS, tp)]
+            if letters.claim is not None or tp in again:
+                continue
+            try:
+                self._poison.settle(self._spared(tp, offset, letters))
+            except InvariantBroken:
+                raise
+            except Moved as moved:
+                log.info(Event.READING_RESTARTED, reason=str(moved))
+                again.add(tp)
+            except Exception as error:  # noqa: BLE001 - the next try sees in the tables whether this one landed
+                log.warning(Event.CONDEMNING_FAILED, partition=str(tp), offset=offset, error=first_line(error))
+                self._not_before = now + AGAIN.after(self._failures)
+                self._failures += 1
+                return again
+            else:
+                self._failures = 0
+                self._known.settled(tp, offset)
+        return again
+
+    def _due(self, writers: Writers) -> Iterator[tuple[TopicPartition, int]]:
+        """Spared records that all tables of their partitions are past."""
+        if not any(self._known.spared.values()):
+            return
+        covered = defaultdict[TopicPartition, list[int]](list)
+        for key, writer in writers.items():
+            covered[key.tp].append(writer.covered)
+        for tp, offsets in self._known.spared.items():
+            through = min(covered.get(tp, ()), default=-1)
+            yield from ((tp, offset) for offset in sorted(offsets) if offset <= through)
+
+    def _spared(self, tp: TopicPartition, offset: int, letters: Writer) -> Spared:
+        store, fingerprint = self._lake.table(DEAD_LETTERS).store, self._known.fingerprints[DEAD_LETTERS]
+        origin = FileOrigin(
+            store, self._lake.app, tp, letters.epoch, DEAD_LETTERS, fingerprint, self._committer.footer(tp),
+            compression=self._lake.compression,
+        )  # fmt: skip
+        return Spared(tp, offset, origin, self._committer.checked_through(DEAD_LETTERS), self._routing)

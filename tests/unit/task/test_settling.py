@@ -1,0 +1,99 @@
+"""When a spared record is settled. No Spark."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from exporter.core.memory_committer import MemoryCommitter
+from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
+from exporter.core.writers import Claim, Writer, WriterKey
+from exporter.errors import InvariantBroken
+from exporter.protocol.anchor import Moved
+from exporter.protocol.condemn import Spared
+from exporter.protocol.known import KnownTables
+from exporter.stores.file import FileStore
+from exporter.task.settling import Settling
+from offsets import Invariant
+from offsets.positions import TOMBSTONE, condemned_offsets, spared_offsets
+from tests.support.snapshots import P0, P1
+
+ROUTING = Routing(TypeFrom("json", "type"), EventTime("record"), (("click", "id BIGINT"),))
+LETTERS, CLICK = WriterKey(DEAD_LETTERS, P0), WriterKey("click", P0)
+
+
+class Place:
+    """Offset 10 of a partition is spared; the dead letters are past it, and so is click unless a test says otherwise.
+    """
+
+    def __init__(self) -> None:
+        nothing: Any = None
+        committer = MemoryCommitter("app", {"routing": "r"})
+        self.known = KnownTables(app="app", routing=ROUTING, topics=nothing, committer=committer)
+        self.known.fingerprints |= {DEAD_LETTERS: "f", "click": "c"}
+        self.known.condemn(P0, 10)
+        self.writers = {LETTERS: Writer(LETTERS, 2, 1, 10, 10), CLICK: Writer(CLICK, 2, 1, 12, 14)}
+        self.store, self.settled = FileStore("/lake"), list[Spared]()
+        self.raises: list[Exception] = []
+        self.machine = Settling(
+            lake=self, routing=ROUTING, known=self.known, committer=committer, poison=self  # type: ignore[arg-type]
+        )
+
+    app, compression = "app", "gzip"
+
+    def table(self, name: str) -> Any:
+        return type("Table", (), {"store": self.store.below(name)})
+
+    def settle(self, spared: Spared) -> None:
+        if self.raises:
+            raise self.raises.pop()
+        self.settled.append(spared)
+
+    def tick(self, now: float = 0.0) -> set[Any]:
+        return self.machine.tick(now, self.writers)
+
+
+def test_a_spared_record_is_settled_once_all_tables_are_past_it() -> None:
+    """What is read and not committed does not count; a partition without writers is not this task's."""
+    place = Place()
+    place.known.condemn(P1, 3)
+    place.writers[CLICK] = replace(place.writers[CLICK], covered=9)
+    assert place.tick() == set() and not place.settled and not place.machine.waits(place.writers)
+    place.writers[CLICK] = replace(place.writers[CLICK], covered=10)
+    assert place.machine.waits(place.writers) and place.tick() == set()
+    (spared,) = place.settled
+    assert (spared.tp, spared.offset, spared.origin.epoch, spared.origin.fingerprint) == (P0, 10, 2, "f")
+    assert place.tick() == set() and len(place.settled) == 1 and not place.machine.waits(place.writers)
+    assert place.known.condemned == {P0: {10}, P1: {3}} and place.known.spared == {P0: set(), P1: {3}}
+
+
+def test_it_waits_while_the_dead_letters_are_committed() -> None:
+    """Their position may move, and what is written goes by it."""
+    place = Place()
+    place.writers[LETTERS] = replace(place.writers[LETTERS], claim=Claim(LETTERS, 2, 10, 14, (), 0))
+    assert place.tick() == set() and not place.settled and place.machine.waits(place.writers)
+
+
+def test_what_stands_in_its_way_is_read_again_or_waited_for() -> None:
+    """A table that is behind after all: the partition is read again. Trouble: later, and the later the more often."""
+    place = Place()
+    place.raises = [Moved("table order is behind")]
+    assert place.tick() == {P0} and place.known.spared == {P0: {10}}
+    place.raises = [OSError("no"), OSError("no")]
+    assert place.tick(1.0) == set() and len(place.raises) == 1
+    assert place.tick(1.5) == set() and len(place.raises) == 1
+    assert place.tick(40.0) == set() and not place.raises
+    assert place.tick(100.0) == set() and len(place.settled) == 1
+    place = Place()
+    place.raises = [InvariantBroken(Invariant.MONOTONE, "gone", "put it back")]
+    with pytest.raises(InvariantBroken):
+        place.tick()
+
+
+def test_who_takes_a_partition_over_knows_what_is_spared() -> None:
+    """By the dead letters alone; a record that was settled since is not."""
+    said = {"app/spared/t/0/10": 2, "app/spared/t/0/11": TOMBSTONE, "app/skipped/t/0/11": 2}
+    tp = type(P0)("t", 0)
+    assert (condemned_offsets(said, "app", tp), spared_offsets(said, "app", tp)) == ({10, 11}, {10})
