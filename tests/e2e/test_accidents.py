@@ -33,6 +33,7 @@ from tests.support.lakes import (
     DDL,
     EVERYWHERE_SELDOM,
     Export,
+    deadly,
     delete_before,
     event,
     mixed,
@@ -223,6 +224,30 @@ def test_a_restore_by_version_takes_the_position_back_to_that_version_and_no_fur
 
 
 @EVERYWHERE_SELDOM
+def test_a_dead_letter_of_a_record_that_ended_its_task_comes_back_after_a_restore(
+    export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own table has passed it without it, so it is a dead letter again, whatever it would be by now (ONCE)."""
+    e = export()
+    produce(e.kafka, e.topic, {0: [*mixed(5), event("order", 5, boom=1), *mixed(5, first=6)]})
+    with monkeypatch.context() as patch:
+        deadly(patch)
+        e.run(spark)
+    assert e.placed()[(0, 5)] == [DEAD_LETTERS]
+    settled = next(at for at, entry in enumerate(e.log(DEAD_LETTERS)) if b"/skipped/" in e.place.read(entry))
+    sql(e, spark, f"RESTORE TABLE {{{DEAD_LETTERS}}} TO VERSION AS OF {settled - 1}")
+    forget(spark)
+    assert (0, 5) not in e.placed()
+    stops(e, spark, DEAD_LETTERS, "RESTORE")
+    repaired(e, spark)
+    e.run(spark)
+    placed = e.placed()
+    assert placed.pop((0, 5)) == [DEAD_LETTERS]
+    assert len(placed) == 10 and all(len(tables) == 1 for tables in placed.values())
+    report = e.audit(spark)
+    assert report.clean, report.as_text()
+
+
 def test_a_removed_folder_begins_anew(export: Callable[..., Export], spark: Any) -> None:
     """A dropped table, and one that somebody made anew with other rows: exit 70, then all their records again."""
     e = export(2)
