@@ -608,7 +608,7 @@ def test_a_record_that_another_task_has_staged_when_it_ends_its_task_is_once_in_
         if event_type != "order" or asleep.is_set():
             return real_commit(self, event_type, claims)
         asleep.set()
-        assert wake.wait(100)
+        assert wake.wait(400)
         try:
             return real_commit(self, event_type, claims)
         finally:
@@ -618,18 +618,18 @@ def test_a_record_that_another_task_has_staged_when_it_ends_its_task_is_once_in_
         done = real_condemn(self, rounds, poisoned)
         if done and wakes:
             wake.set()
-            assert awake.wait(60)
+            assert awake.wait(200)
         return done
 
     monkeypatch.setattr(DeltaCommitter, "commit", commit)
     monkeypatch.setattr(Poison, "condemn", condemn)
     produce(e.kafka, e.topic, {0: [event("order", 10, boom=1), *mixed(9, first=11)]})
     with suppress(Fenced), e.going(spark):
-        assert asleep.wait(60)
+        assert asleep.wait(200)
         deadly(monkeypatch)
         replace(e, scalars={**e.scalars, "group": "another"}).run(spark)
         wake.set()
-        assert awake.wait(60)
+        assert awake.wait(200)
     placed = e.placed()
     assert placed.pop((0, 10)) == left
     assert len(placed) == 19 and all(len(tables) == 1 for tables in placed.values())
