@@ -27,6 +27,8 @@ GROWTH_MAX = 0.10
 """Between the first and the last quarter, of each process of the member that lives."""
 SETTLED = 0.05
 """Share of the time, at its begin, that does not count: caches fill, code is compiled."""
+ALLOCATED = ("Pss_Anon:", "Pss_Shmem:", "SwapPss:")
+"""Lines of /proc/<pid>/smaps_rollup (Linux 5.3 and later)."""
 OPEN_EVERY_SECS = 240.0
 OPEN_SECS = 20.0
 HUGE_AT_SECS = 30.0
@@ -139,7 +141,7 @@ class Scales:
         """moment: share of the whole time, 0 to 1."""
         weights: dict[str, int] = defaultdict(int)
         for pid in session_members(self._task.pid):
-            weights[kind_of(pid, self._task.pid)] += resident_bytes(pid)
+            weights[kind_of(pid, self._task.pid)] += own_bytes(pid)
         self._weights.append((moment, dict(weights)))
 
     def quarters(self) -> dict[str, tuple[float, ...]]:
@@ -173,13 +175,16 @@ def kind_of(pid: int, driver: int) -> str:
     return "jvm" if name == "java" else "workers"
 
 
-def resident_bytes(pid: int) -> int:
-    """Its proportional share of what is in memory, 0 if it is gone."""
+def own_bytes(pid: int) -> int:
+    """What it has allocated, in memory or swapped, its share of what forks have in common; 0 if it is gone.
+
+    Pages of files (its libraries) are left out: a share of them grows whenever another process that maps them ends.
+    """
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text("utf-8", "replace").splitlines()
     except OSError:
         return 0
-    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(ALLOCATED))
 
 
 def warnings(tasks: Sequence[Task]) -> Counter[str]:

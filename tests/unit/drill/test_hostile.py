@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +21,7 @@ from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.core.writers import PartitionPlan
 from exporter.drill import hostile
 from exporter.drill.producer import Record
-from exporter.drill.soak import quarters
+from exporter.drill.soak import own_bytes, quarters
 from exporter.executor.stage import stage
 from offsets.names import table_folder
 from offsets.ranges import TopicPartition
@@ -105,3 +108,45 @@ def test_growth_is_measured_between_quarters_and_not_from_the_start() -> None:
     leak = [(at / 100, {"driver": (100 + at) << 20}) for at in range(101)]
     first, _, _, last = quarters(leak)["driver"]
     assert last - first == pytest.approx(72, abs=3)
+
+
+HOLDS = """
+import mmap, sys
+path, mine = sys.argv[1], b"x" * int(sys.argv[2])
+with open(path, "rb") as file:
+    shared = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+shared[:]
+print(flush=True)
+sys.stdin.read()
+"""
+"""A process that has all pages of a file and so many bytes of its own in memory until its input ends."""
+
+
+@contextmanager
+def holding(path: Path, size: int) -> Iterator[int]:
+    """Its process id."""
+    command = [sys.executable, "-c", HOLDS, str(path), str(size)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None and process.stdout is not None
+        process.stdout.readline()
+        yield process.pid
+        process.stdin.close()
+
+
+def test_what_a_process_weighs_does_not_hang_on_who_else_has_its_files_open(tmp_path: Path) -> None:
+    """Members that are killed beside one that lives have its libraries in common with it: its share is no growth."""
+    path = tmp_path / "library"
+    path.write_bytes(b"y" * (32 << 20))
+    with holding(path, 1) as lives:
+        with holding(path, 1):
+            beside = own_bytes(lives)
+        alone = own_bytes(lives)
+    assert abs(alone - beside) < 1 << 20
+
+
+def test_what_a_process_allocates_is_weighed(tmp_path: Path) -> None:
+    """Its own bytes, but for a page here and there."""
+    path = tmp_path / "library"
+    path.write_bytes(b"y")
+    with holding(path, 1) as small, holding(path, 32 << 20) as large:
+        assert own_bytes(large) - own_bytes(small) == pytest.approx(32 << 20, rel=0.05)
