@@ -5,9 +5,12 @@ What it looks for is what short drills cannot see: memory that grows, warnings t
 
 from __future__ import annotations
 
+import re
+import signal
 import statistics
+import subprocess
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +19,16 @@ from kafka import KafkaProducer
 from exporter.drill import hostile
 from exporter.drill.run import NotAsItMust, Run
 from exporter.drill.tasks import Task
-from exporter.local.children import quick_java, session_members
+from exporter.local.children import hears, quick_java, session_members
+from exporter.spark import jars
 
 MINUTES = 60.0
 """Unless told otherwise."""
 PER_SEC = 2000
 PARTITIONS = 3
 WEIGH_SECS = 15.0
+HEAP, HEAPS = "heap", 40
+"""What lives in the JVM's heap, and how often it is weighed: each time all garbage is collected."""
 GROWTH_MAX = 0.10
 """Between the first and the last quarter, of each process of the member that lives."""
 SETTLED = 0.05
@@ -84,7 +90,7 @@ def soak(run: Run) -> None:
 def _strike(run: Run, member: Task, scales: Scales, sender: KafkaProducer, secs: float) -> None:
     """Kill a second member at random moments, leave transactions open, weigh the one that lives."""
     began = run.secs
-    due = {"weigh": 0.0, "open": OPEN_EVERY_SECS / 2, "close": float("inf"), "huge": HUGE_AT_SECS}
+    due = {"weigh": 0.0, "heap": 0.0, "open": OPEN_EVERY_SECS / 2, "close": float("inf"), "huge": HUGE_AT_SECS}
     while run.secs - began < secs:
         other = run.start()
         run.wait_commit(other)
@@ -94,6 +100,9 @@ def _strike(run: Run, member: Task, scales: Scales, sender: KafkaProducer, secs:
             if at >= due["weigh"]:
                 scales.weigh(at / secs)
                 due["weigh"] = at + WEIGH_SECS
+            if at >= due["heap"]:
+                scales.weigh_heap(at / secs)
+                due["heap"] = at + secs / HEAPS
             if at >= due["open"]:
                 sender.begin_transaction()
                 _send_one(run, sender)
@@ -140,28 +149,42 @@ class Scales:
     def weigh(self, moment: float) -> None:
         """moment: share of the whole time, 0 to 1."""
         weights: dict[str, int] = defaultdict(int)
-        for pid in session_members(self._task.pid):
-            weights[kind_of(pid, self._task.pid)] += own_bytes(pid)
+        for kind, pid in self._processes():
+            weights[kind] += own_bytes(pid)
         self._weights.append((moment, dict(weights)))
 
+    def weigh_heap(self, moment: float) -> None:
+        """What lives in the JVM's heap, which is in memory whole however little does. Nothing without a JDK."""
+        living = [live_bytes(pid) for kind, pid in self._processes() if kind == "jvm"]
+        if any(living):
+            self._weights.append((moment, {HEAP: sum(living)}))
+
+    def _processes(self) -> Iterator[tuple[str, int]]:
+        for pid in session_members(self._task.pid):
+            yield kind_of(pid, self._task.pid), pid
+
     def quarters(self) -> dict[str, tuple[float, ...]]:
-        """Kind of process -> medians of each quarter, MiB."""
+        """Kind of process, and the heap -> MiB of each quarter."""
         return quarters(self._weights)
 
 
 def quarters(weights: Sequence[tuple[float, Mapping[str, int]]]) -> dict[str, tuple[float, ...]]:
-    """Kind of process -> medians of each quarter of the time that counts, MiB; without a kind not weighed in all."""
+    """Kind of process -> medians of each quarter of the time that counts, MiB; without a kind not weighed in all.
+
+    Of the heap it is the least: what a round under way holds is no leak.
+    """
     length = (1.0 - SETTLED) / 4
     weighed: dict[str, list[list[int]]] = {kind: [[], [], [], []] for _, one in weights for kind in one}
     for moment, one in weights:
         if moment >= SETTLED:
-            for kind, found in weighed.items():
-                found[min(3, int((moment - SETTLED) / length))].append(one.get(kind, 0))
-    return {kind: tuple(map(_mib, found)) for kind, found in sorted(weighed.items()) if all(found)}
+            for kind, size in one.items():
+                weighed[kind][min(3, int((moment - SETTLED) / length))].append(size)
+    return {kind: tuple(_mib(kind, one) for one in found) for kind, found in sorted(weighed.items()) if all(found)}
 
 
-def _mib(sizes: Sequence[int]) -> float:
-    return round(statistics.median(sizes) / (1 << 20), 1)
+def _mib(kind: str, sizes: Sequence[int]) -> float:
+    typical = min(sizes) if kind == HEAP else statistics.median(sizes)
+    return round(typical / (1 << 20), 1)
 
 
 def kind_of(pid: int, driver: int) -> str:
@@ -185,6 +208,19 @@ def own_bytes(pid: int) -> int:
     except OSError:
         return 0
     return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(ALLOCATED))
+
+
+def live_bytes(pid: int) -> int:
+    """What a JVM's heap holds once all garbage is collected, which is done first; 0 if it is gone, or without jcmd."""
+    if not hears(pid, signal.SIGQUIT):  # jcmd knocks with it, which ends a JVM that has just begun
+        return 0
+    jcmd = jars.find_java().resolve().with_name("jcmd")
+    try:
+        told = subprocess.run([jcmd, str(pid), "GC.class_histogram"], capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return 0
+    total = re.search(r"^Total +\d+ +(\d+)", told.stdout, re.MULTILINE)
+    return int(total.group(1)) if total else 0
 
 
 def warnings(tasks: Sequence[Task]) -> Counter[str]:

@@ -21,7 +21,7 @@ from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.core.writers import PartitionPlan
 from exporter.drill import hostile
 from exporter.drill.producer import Record
-from exporter.drill.soak import own_bytes, quarters
+from exporter.drill.soak import live_bytes, own_bytes, quarters
 from exporter.executor.stage import stage
 from offsets.names import table_folder
 from offsets.ranges import TopicPartition
@@ -110,6 +110,15 @@ def test_growth_is_measured_between_quarters_and_not_from_the_start() -> None:
     assert last - first == pytest.approx(72, abs=3)
 
 
+def test_what_a_round_holds_is_no_growth_of_the_heap_and_what_stays_is() -> None:
+    """The heap is weighed less often than the processes, now and then in the middle of a round."""
+    driver = [(at / 100, {"driver": 100 << 20}) for at in range(101)]
+    rounds = [(at / 40, {"heap": (80 if at % 2 else 80 + at) << 20}) for at in range(41)]
+    assert quarters([*driver, *rounds]) == {"driver": (100.0,) * 4, "heap": (80.0,) * 4}
+    leak = [(at / 40, {"heap": (80 + at) << 20}) for at in range(41)]
+    assert quarters(leak)["heap"][3] > 1.1 * quarters(leak)["heap"][0]
+
+
 HOLDS = """
 import mmap, sys
 path, mine = sys.argv[1], b"x" * int(sys.argv[2])
@@ -142,6 +151,15 @@ def test_what_a_process_weighs_does_not_hang_on_who_else_has_its_files_open(tmp_
             beside = own_bytes(lives)
         alone = own_bytes(lives)
     assert abs(alone - beside) < 1 << 20
+
+
+def test_who_has_no_heap_survives_that_it_is_weighed(tmp_path: Path) -> None:
+    """A JVM that has only just begun as well: the question comes as a signal, which would end it."""
+    path = tmp_path / "library"
+    path.write_bytes(b"y")
+    with holding(path, 1) as begins:
+        assert live_bytes(begins) == 0
+        assert own_bytes(begins) > 0
 
 
 def test_what_a_process_allocates_is_weighed(tmp_path: Path) -> None:
