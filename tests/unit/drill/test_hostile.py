@@ -21,7 +21,8 @@ from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.core.writers import PartitionPlan
 from exporter.drill import hostile
 from exporter.drill.producer import Record
-from exporter.drill.soak import live_bytes, own_bytes, quarters
+from exporter.drill.run import NotAsItMust
+from exporter.drill.soak import judge, live_bytes, own_bytes, quarters
 from exporter.executor.stage import stage
 from offsets.names import table_folder
 from offsets.ranges import TopicPartition
@@ -108,6 +109,15 @@ def test_growth_is_measured_between_quarters_and_not_from_the_start() -> None:
     leak = [(at / 100, {"driver": (100 + at) << 20}) for at in range(101)]
     first, _, _, last = quarters(leak)["driver"]
     assert last - first == pytest.approx(72, abs=3)
+
+
+def test_pools_that_fill_up_are_no_leak_and_what_goes_on_growing_is() -> None:
+    """By a soak's quarters: those of a driver that rose for half an hour and then stood, and of a slow leak."""
+    judge({"memory_mib": {"driver": (194.9, 218.1, 227.3, 229.1), "heap": (78.0, 78.0, 85.0, 99.0)}, "warnings": {}})
+    leaks = {"driver": (100.0, 103.3, 106.7, 110.0), "heap": (80.0, 120.0, 160.0, 200.0)}
+    for kind, sizes in leaks.items():
+        with pytest.raises(NotAsItMust, match=f"^{kind} took"):
+            judge({"memory_mib": {kind: sizes}, "warnings": {}})
 
 
 def test_what_a_round_holds_is_no_growth_of_the_heap_and_what_stays_is() -> None:
