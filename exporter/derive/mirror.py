@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -14,9 +16,10 @@ from exporter.derive.mirror_audit import audited
 from exporter.derive.mirror_carried import carried_over
 from exporter.derive.mirror_merge import IN_ALL, Statements
 from exporter.derive.mirror_purge import Purge
-from exporter.derive.mirror_rows import BASE, RULES, Shape, fingerprint, schema_of
+from exporter.derive.mirror_rows import BASE, OWN, RULES, Shape, fingerprint, schema_of
 from exporter.derive.mirror_sql import CHANGES, EVERY, bounds_of, bounds_sql, lacking_sql, merge_sql
 from exporter.derive.mirror_todo import Todo, left_in_all, lost_keys, todo
+from exporter.derive.mirror_truncated import Truncate, Truncates, property_of, taken_of
 from exporter.derive.source import REBUILD, Pinned, others_told, pin, within
 from exporter.derive.target import Commit, Target
 from exporter.errors import ConfigError, InvariantBroken
@@ -50,6 +53,7 @@ class MirrorJob:
         self._target = Target(lake, name, self.kind, owner)
         self._statements = Statements(self._target, session, lake.compression)
         self._purge = Purge(self._target, session, self._statements, table.deleted_days)
+        self._truncates = Truncates(name, table)
 
     def plan(self) -> Planned:
         """What is new, and the MERGE of it."""
@@ -60,10 +64,13 @@ class MirrorJob:
             due = Todo(found=slices(NOTHING, source.now), says="the table is made of all rows")
         else:
             self._require_same(view)
-            due = todo(self._target.table, view, source, self.name)
+            due = self._due(view, source)
         ranges = {str(one.tp): str(one) for one in due.found}
         says = f"{due.rewound}: all rows are made anew" if due.rewound else due.says
-        return Planned(self.name, self.kind, ranges, () if due.nothing else (sql,), says or self._outdated(view))
+        newest = self._truncates.newest(source, view)
+        empties = () if newest in (None, taken_of(view)) else (f"rows older than {newest} go",)
+        told = "; ".join(filter(None, (says or self._outdated(view), *empties)))
+        return Planned(self.name, self.kind, ranges, () if due.nothing else (sql,), told)
 
     def run(self) -> Ran:
         """All that is new, in one commit; before it one that adds new columns."""
@@ -71,18 +78,20 @@ class MirrorJob:
         if view is None:
             return self._made_anew(None, source)
         self._require_same(view)
-        due = todo(self._target.table, view, source, self.name)
+        due = self._due(view, source)
         if due.rewound:
             self._require_no_loss(view, source, due)
             return self._made_anew(view, source, f"made anew: {due.rewound}")
         if outdated := self._outdated(view):
             return self._made_anew(view, source, outdated, carries_over=True)
-        if due.nothing:
-            return Ran(self.name)
         if due.forgets:
             self._target.commit(view, Commit(None, self._progress(source, -1)))
             view = self._target.view() or view
-        return self._merged(view, source, due)
+        newest = self._truncates.newest(source, view)
+        view, emptied = self._emptied(view, source, newest, due)
+        if due.nothing:
+            return emptied
+        return _both(emptied, self._merged(view, source, newest, due, commits=not emptied.idle))
 
     def rebuild(self) -> Ran:
         """All rows anew, from what the source holds now."""
@@ -94,12 +103,17 @@ class MirrorJob:
         view, source = self._target.view(), self._pinned()
         due = Todo(found=slices(NOTHING, source.now))
         if view is not None:
-            due = todo(self._target.table, view, source, self.name)
+            due = self._due(view, source)
         of_rows = due.rewound or not source.frame().where(within(due.found)).isEmpty()
         behind = sum(one.offsets for one in due.found) if of_rows else 0
         facts: dict[str, Any] = {"of version": f"{due.since} of {source.view.version}", **others_told(source)}
         if says := due.rewound or due.says or self._outdated(view):
             facts["next"] = says
+        newest, taken = self._truncates.newest(source, view), taken_of(view)
+        if taken:
+            facts["emptied by"] = str(taken)
+        if newest != taken and newest:
+            facts["next"] = "; ".join(filter(None, (says, f"rows older than {newest} go")))
         if view is not None and (left := left_in_all(self._target.table, view, self.name)):
             facts["left out"] = ", ".join(f"{count} of {why}" for why, count in sorted(left.items()))
         return JobStatus(self.name, self.kind, view.version if view else None, {source.name: behind}, facts)
@@ -121,6 +135,11 @@ class MirrorJob:
         cut_by = [one.name for one in spec.time_columns if one.name in source.view.partition_columns]
         return Shape.of(self.name, self._table, source.frame().schema, cut_by)
 
+    def _due(self, view: TableView, source: Pinned) -> Todo:
+        due = todo(self._target.table, view, source, self.name)
+        back = self._truncates.taken_back(source, view)
+        return replace(due, rewound=back, back={}) if back and not due.rewound else due
+
     def _require_same(self, view: TableView) -> None:
         if view.properties.get(SHAPE_PROPERTY) != fingerprint(self._table):
             what = f"derive {self.name}: the table was made with other keys, order or ops than the settings have"
@@ -139,19 +158,19 @@ class MirrorJob:
             what = f"{due.rewound}; {lost} keys of the mirror, of which nothing was taken back, have no row in it"
             raise InvariantBroken(Invariant.MONOTONE, f"derive {self.name}: {what}", REBUILD.format(job=self.name))
 
-    def _made_anew(
-        self, view: TableView | None, source: Pinned, says: str = "", carries_over: bool = False
-    ) -> Ran:
+    def _made_anew(self, view: TableView | None, source: Pinned, says: str = "", carries_over: bool = False) -> Ran:
         """carries_over: also what the mirror has of rows that the source has lost."""
         shape, rows = self._shape(source), source.own()
-        counted = shape.counted(rows)
-        made = shape.newest(rows, counted.speaks)
+        counted, newest = shape.counted(rows), self._truncates.newest(source, view)
+        made = shape.newest(self._truncates.without_older(rows, newest, source.now), counted.speaks)
         schema, by = schema_of(made), [quoted(key) for key in self._table.keys]
         if view is not None and carries_over:
             self._growth(view, made)
             reader = self._session.read.format("delta").option("versionAsOf", view.version)
             made = carried_over(shape, made, reader.load(self._target.table.uri), source.frame())
         properties = {SHAPE_PROPERTY: fingerprint(self._table), RULES_PROPERTY: RULES}
+        if newest != taken_of(view) and not carries_over:  # of what is carried over, the next run takes out the older
+            properties |= property_of(newest)
         if view is None:
             properties["delta.enableDeletionVectors"] = str(self._table.deletion_vectors).lower()
         commit = Commit(
@@ -165,18 +184,40 @@ class MirrorJob:
         )
         version = self._target.commit(view, commit)
         rows_now = self._target.added_rows(version)
-        return Ran(self.name, rows_now, version, says=_joined(says, counted.left), left_out=counted.left)
+        told = "; ".join(filter(None, (says, f"rows older than {newest} are not in it" if newest else "")))
+        return Ran(self.name, rows_now, version, says=_joined(told, counted.left), left_out=counted.left)
+
+    def _emptied(self, view: TableView, source: Pinned, newest: Truncate | None, due: Todo) -> tuple[TableView, Ran]:
+        """The mirror without what rows made that are older than a truncate, in a commit of its own; then another one
+        that says so. Whoever is killed between the two does the first one again, which changes nothing."""
+        if newest is None or (newest == taken_of(view) and not due.says):
+            return view, Ran(self.name)
+        names = [field["name"] for field in json.loads(view.schema_json)["fields"]]
+        shape = replace(self._shape(source), columns=tuple(name for name in names if name not in OWN))
+        name, version, changed = self._target.table.sql_name, None, 0
+        touched = self._truncates.touched_sql(shape, newest, source.now)
+        if not self._session.sql(f"SELECT 1 FROM {name} AS t WHERE {touched}").isEmpty():  # else Delta commits nothing
+            sql = self._truncates.emptied_sql(shape, name, newest, source.now)
+            version, changed = self._statements.commit(view, sql, {"emptied": str(newest)})
+            view = self._target.view() or view
+        if newest != taken_of(view):
+            version = self._target.commit(view, Commit(None, {}, properties=property_of(newest)))
+        says = f"{max(changed, 0)} rows were older than {newest}, or had values that were"
+        return self._target.view() or view, Ran(self.name, max(changed, 0), version, says=says)
 
     def _progress(self, source: Pinned, version: int) -> dict[str, int]:
         """The txn action of a table that holds what a version of its source has."""
         return {f"{head_of(self._lake.app, self.name, source.name)}version/{source.view.table_id}": version}
 
-    def _merged(self, view: TableView, source: Pinned, due: Todo) -> Ran:
+    def _merged(
+        self, view: TableView, source: Pinned, newest: Truncate | None, due: Todo, commits: bool = False
+    ) -> Ran:
+        """commits: also where there is no row, as the source's version is to be said."""
         shape, rows = self._shape(source), source.frame().where(within(due.found))
         counted = shape.counted(rows)
-        if not counted.rows and source.view.version - due.since < EMPTY_VERSIONS_MAX:
+        if not (counted.rows or commits) and source.view.version - due.since < EMPTY_VERSIONS_MAX:
             return Ran(self.name)
-        changes = shape.newest(rows, counted.speaks)
+        changes = shape.newest(self._truncates.without_older(rows, newest, source.now), counted.speaks)
         if due.says:
             changes.createOrReplaceTempView(EVERY)
             changes = self._session.sql(lacking_sql(shape, self._target.table.sql_name))
@@ -217,6 +258,14 @@ class MirrorJob:
             return schema_change(view, schema_of(rows), widens=False)
         except ConfigError as error:
             raise ConfigError(f"derive {self.name}: {error.message}", REBUILD.format(job=self.name)) from error
+
+
+def _both(first: Ran, then: Ran) -> Ran:
+    """Two commits of one run."""
+    if first.idle or then.idle:
+        return then if first.idle else first
+    says = "; ".join(filter(None, (first.says, then.says)))
+    return replace(then, rows=first.rows + then.rows, says=says)
 
 
 def _bounds(key: str, changes: DataFrame) -> dict[str, Any]:

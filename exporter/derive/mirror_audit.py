@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 
 from exporter.derive.audited_rows import rows_through
 from exporter.derive.job import AuditLine
+from exporter.derive.mirror_audit_truncated import emptied_by
 from exporter.derive.mirror_audit_unsent import never_sent
 from exporter.derive.source import Pinned, readable
 from exporter.errors import LogCleaned
@@ -39,23 +40,31 @@ def audited(job: str, table: MirrorTable, mirror: DeltaTable, view: TableView, s
     except LogCleaned as cleaned:
         return (AuditLine(job, what, False, 0, f"{cleaned.message}: run the job, then audit it"),)
     then = readable(source, since.version)
-    return _Audit(job, table, mirror, view, then.session, rows_through(then, taken)).lines()
+    emptied = emptied_by(table, view, source, taken)
+    if emptied.trouble:
+        return (AuditLine(job, what, False, 0, f"{emptied.trouble}: run the job, then audit it"),)
+    rows = rows_through(then, taken)
+    return _Audit(job, table, mirror, view, then.session, rows, emptied.younger(rows)).lines()
 
 
 @dataclass(frozen=True)
 class _Audit:
+    """younger: the rows of the source that no truncate is newer than."""
+
     job: str
     table: MirrorTable
     mirror: DeltaTable
     view: TableView
     session: Any
     source: DataFrame
+    younger: DataFrame
 
     def lines(self) -> list[AuditLine]:
         session = self.session
         reader = session.read.format("delta").option("versionAsOf", self.view.version)
         reader.load(self.mirror.uri).createOrReplaceTempView("audit_mirror")
         self.source.createOrReplaceTempView("audit_source")
+        self.younger.createOrReplaceTempView("audit_younger")
         session.sql(self._expected()).createOrReplaceTempView("audit_expected")
         compared = session.sql(self._compared()).persist()
         try:
@@ -70,6 +79,9 @@ class _Audit:
         )]  # fmt: skip
         told = (("deleted keys that are purged", found.get("purged", 0)), ("keys whose rows the source lost", kept))
         lines += [AuditLine(self.job, name, True, count) for name, count in told if count]
+        if self.younger is not self.source:
+            older = self.source.count() - self.younger.count()
+            lines.append(AuditLine(self.job, "rows older than a truncate", True, older, "not compared"))
         left = session.sql(
             f"SELECT {self._why_not} AS why, count(*) AS n FROM audit_source WHERE NOT coalesce({self._taken}, false) "
             "GROUP BY why ORDER BY why"
@@ -142,7 +154,7 @@ class _Audit:
         window = f"PARTITION BY {', '.join(map(_ticked, self.table.keys))} ORDER BY {', '.join(latest)}"
         values = ", ".join(self._value(name, window) for name in self._columns)
         numbered = f"row_number() OVER ({window}) AS audit_number, {deleted} AS audit_deleted"
-        rows = f"SELECT *, {self._never} AS audit_never FROM audit_source WHERE {self._taken}"
+        rows = f"SELECT *, {self._never} AS audit_never FROM audit_younger WHERE {self._taken}"
         return f"SELECT * FROM (SELECT {values}, {numbered} FROM ({rows})) WHERE audit_number = 1"
 
     @property

@@ -196,7 +196,8 @@ RULES = "2"
 
 def fingerprint(table: MirrorTable) -> str:
     """Of what the rows of a mirror depend on: with another one it has to begin anew."""
-    told = table.model_dump(exclude={"kind", "deleted_days", "deletion_vectors"})
+    apart = {"kind", "deleted_days", "deletion_vectors", *(["truncates"] if table.truncates != "ignore" else ())}
+    told = table.model_dump(exclude=apart)
     return json.dumps(told, sort_keys=True, separators=(",", ":"))
 
 

@@ -77,19 +77,19 @@ def merged(shape: Shape) -> dict[str, str]:
     newer |= {column(name): LATER for name in (*shape.of_the_newest, ORDER, DELETED)}
     values = {name: f"CASE WHEN {when} THEN s.{name} ELSE t.{name} END" for name, when in newer.items()}
     base = f"greatest(s.{BASE}, t.{BASE})"
-    each = f"struct(name, greatest({_order('s', 'name')}, {_order('t', 'name')}))"
+    each = f"struct(name, greatest({order_of('s', 'name')}, {order_of('t', 'name')}))"
     orders = f"map_from_entries(transform({NAMES}, name -> {each}))"
     return {**values, BASE: base, WRITTEN: deviating(orders, base)}
 
 
-def _order(side: str, name: str) -> str:
-    """When a column was last written; null if it never was. name: SQL."""
+def order_of(side: str, name: str) -> str:
+    """SQL: when a column was last written; null if it never was. side: s or t. name: SQL."""
     at = f"{side}.{WRITTEN}", name
     return f"CASE WHEN map_contains_key({', '.join(at)}) THEN {at[0]}[{at[1]}] ELSE {side}.{BASE} END"
 
 
 def _newer(name: str) -> str:
-    return _greater(_order("s", name), _order("t", name))
+    return _greater(order_of("s", name), order_of("t", name))
 
 
 def _greater(mine: str, theirs: str) -> str:

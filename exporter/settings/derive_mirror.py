@@ -57,6 +57,12 @@ class MirrorTable(Table):
         description="Column with the list of the columns that a patch fills; without it those that are not null.",
         examples=["changed"],
     )
+    truncates: Literal["delete", "stop", "ignore"] = Field(
+        default="delete",
+        description="What is done where change data says that the table of its source was emptied: rows that are older "
+        "go (`delete`), the job stops (`stop`), or all rows stay (`ignore`).",
+        examples=["stop"],
+    )
     deleted_days: int = Field(
         default=30, ge=1,
         description="Days, by the records' timestamps, after which the hidden row of a deleted key goes. Longer than "

@@ -153,7 +153,7 @@ def test_changes_of_databases_end_in_the_rows_that_they_have(
     kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any
 ) -> None:
     """Half of them in a first run, the rest in a second one; each mirror's audit is clean. What an update did not send
-    stays as it was, of each type of column."""
+    stays as it was, of each type of column. At the end a table is emptied."""
     histories = {"mysql": of_mysql(), "postgres": of_postgres(), "mongo": of_mongo(), "dms": of_dms()}
     topics = {name: topic() for name in histories}
     formats = [
@@ -186,6 +186,14 @@ def test_changes_of_databases_end_in_the_rows_that_they_have(
     assert mirror_of(e, "postgres", "id", "name", "d", "price", "doc") == [
         (1, "new", date(2026, 1, 31), Decimal("12.34"), "large"), (3, "three", None, None, None)
     ]  # fmt: skip
+    emptied = [changed(POSTGRES, "t"), changed(POSTGRES, "c", after=row(9, "nine"))]
+    values = [with_schema(one, envelope_schema()) for one in emptied]
+    produce(kafka, topics["postgres"], {0: records([(None, values[0]), ({"id": 9}, values[1])])})
+    e.run(spark)
+    (job,) = [one for one in jobs if one.name == "postgres"]
+    assert "older than the truncate of 2026-01-31T12:00:00Z" in job.run().says
+    assert [line for line in job.audit() if not line.clean] == []
+    assert mirror_of(e, "postgres", "id", "name") == [(9, "nine")]
     assert mirror_of(e, "mongo", "_id", "n") == [("a", 6)]
     assert mirror_of(e, "dms", "id", "name") == [(1, "new")]
     (exported, _), (_, held) = e.rows("large.orders"), mirror_of(e, "large", "name", "_kafka")[0]

@@ -7,6 +7,10 @@ purge takes it out.
 There is one column more, that the source has from the first row with a value in it on: "a1+" has one, "a1" writes null
 there, and so does each delete; "a1?" says that it was not sent, so it writes nothing there (WROTE).
 
+"*2" empties the table of the source, at the order 2: a dead letter, which is told once the export has gone on. What is
+older is as if it had never been, and the table says through which order it was emptied (EMPTIED); both in one commit
+here, for one who has done the first alone does it again.
+
     Target   (txns, rows)      rows: (key, order, row of the source, whether it is deleted, the column)
     Column   (the order and the row that wrote it, the row with the value or None), None if nothing has
 
@@ -28,7 +32,7 @@ from typing import Any
 from offsets.cursors import run_id
 from tests.model.derive_world import APP, JOB_NAME, DeriveScope, DeriveWorld, State, Step, written
 
-PURGE, OVER = "purge", "over"
+PURGE, OVER, EMPTIED = "purge", "over", "emptied"
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,30 @@ class MirrorWorld(DeriveWorld):
 
     # -- what a mirror is
 
+    def emptied(self, source: State) -> int:
+        """The greatest order at which the source was emptied, as far as its dead letters tell it; else 0."""
+        position, log = self.live(source).offset, self.scope.log
+        through = position + (position == len(log) - 1)
+        return max((int(one[1]) for one in log[: max(through, 0)] if one[0] == "*"), default=0)
+
+    def left(self, there: State, order: int) -> State:
+        """Rows of a mirror, of what is not older than this order."""
+        kept = (row for row in there if row[1] >= order)
+        return tuple((*row[:4], row[4] if row[4] and row[4][0][0] >= order else None) for row in kept)
+
+    def offer(self, source: State, known: State, anew: bool) -> State | None:
+        """Of a table that is to be emptied that alone; else what is new, without what is older."""
+        txns, run = dict(known[0]), run_id(APP, JOB_NAME)
+        order = max(self.emptied(source), 0 if anew else txns.get(EMPTIED, 0))
+        if txns and not anew and order > txns.get(EMPTIED, 0):
+            return txns[run], ((EMPTIED, order), (run, txns[run] + 1)), (), EMPTIED
+        found = super().offer(source, known, anew)
+        if found is None:
+            return None
+        expected, said, rows, is_anew = found
+        said = tuple(sorted({**dict(said), EMPTIED: order}.items())) if anew or not expected else said
+        return expected, said, tuple(row for row in rows if self.row_of(row)[1] >= order), is_anew
+
     def row_of(self, row: State) -> State:
         """A row of the source as one of the mirror."""
         record = self.scope.log[row[1]].lower()
@@ -83,6 +111,10 @@ class MirrorWorld(DeriveWorld):
     def commit(self, target: State, offer: State) -> State | None:
         """A MERGE by the version that it has looked through; None = refused."""
         expected, said, rows, anew = offer
+        if anew == EMPTIED:
+            if dict(target[0]).get(run_id(APP, JOB_NAME), 0) != expected:
+                return None
+            return written(target[0], dict(said)), self.left(target[1], dict(said)[EMPTIED])
         if anew or not expected:
             return super().commit(target, (expected, tuple(sorted({**dict(said), OVER: 0}.items())), rows, anew))
         txns = dict(target[0])
@@ -93,6 +125,9 @@ class MirrorWorld(DeriveWorld):
         return written(target[0], new), self.put(target[1], rows)
 
     def stops(self, source: State, target: State) -> str:
+        txns, log = dict(target[0]), self.scope.log[: self.live(source).offset + 1]
+        if txns.get(EMPTIED) and f"*{txns[EMPTIED]}" not in log:
+            return "it does not reach what it was emptied by"
         return super().stops(source, target) or ("another run lies beneath" if dict(target[0]).get(OVER) else "")
 
     def put(self, there: State, rows: State) -> State:
@@ -105,13 +140,16 @@ class MirrorWorld(DeriveWorld):
             newest[row[0]] = (*newest[row[0]][:4], _newer(row[4], old and old[4]))
         return tuple(newest[key] for key in sorted(newest))
 
-    def applied(self, rows: State) -> State:
-        """All rows of the source, one after the other, as one of a mirror: what it has to show, by no merge of states.
+    def applied(self, rows: State, emptied: int = 0) -> State:
+        """All rows, but for those that are older than this order, one after the other, as one of a mirror: what it has
+        to show, by no merge of states.
 
         A row of another topic by this name is newer than all of the former one by its place in the tuples.
         """
         found: dict[str, tuple[State, State | None]] = {}
         for row in sorted((self.row_of(row) for row in rows), key=_by_order):
+            if row[1] < emptied:
+                continue
             _, value = found.get(row[0], (row, None))
             record = self.scope.log[row[2][1]]
             found[row[0]] = row, value if record.endswith("?") else row[2] if record.endswith("+") else None
@@ -123,8 +161,8 @@ class MirrorWorld(DeriveWorld):
 
     def due(self, source: State, target: State) -> State:
         """What the mirror has to be at its cursor."""
-        new = {row[:3] for row in self.new_rows(source, target)}
-        return self.applied(tuple(row[:3] for row in source[3] if row[:3] not in new))
+        new, order = {row[:3] for row in self.new_rows(source, target)}, dict(target[0]).get(EMPTIED, 0)
+        return self.applied(tuple(row[:3] for row in source[3] if row[:3] not in new), order)
 
     # -- invariants
 
@@ -138,8 +176,9 @@ class MirrorWorld(DeriveWorld):
 
     def finished(self, world: State) -> bool:
         source, target = world
-        everything = self.applied(tuple(row[:3] for row in source[3]))
-        return source[5] is None and everything == self.seen(target[1])
+        order = dict(target[0]).get(EMPTIED, 0)
+        everything = self.applied(tuple(row[:3] for row in source[3]), order)
+        return source[5] is None and order >= self.emptied(source) and everything == self.seen(target[1])
 
     def show(self, world: State) -> str:
         deleted = " ".join(f"{row[0]}{row[1]}@{row[2][1]}-" for row in world[1][1] if row[3])

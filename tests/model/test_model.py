@@ -225,6 +225,8 @@ MIRRORS = (
     {"log": ("a1+", "a2-", "a3?"), "jobs": 1, "restores": 1},
     {"log": ("a1", "b1", "a0"), "jobs": 1, "restores": 1},
     {"log": ("a1", "a2-", "b1"), "jobs": 1, "restores": 1, "purges": 1},
+    {"log": ("a1+", "a3?", "*2", "b1", "b4"), "jobs": 2},
+    {"log": ("a1", "*2", "a3", "b1"), "jobs": 1, "restores": 1},
     {"restores": 1},
 )
 SENTS = ({}, {"rows": 3, "senders": 1, "most": 1})

@@ -115,11 +115,17 @@ class Rows:
 
 @dataclass(frozen=True)
 class Kind:
-    """page: the settings. ddl: of the source. make: the rows of one change."""
+    """page: the settings. ddl: of the source. make: the rows of one change. partitions: that have rows."""
 
     page: Page
     ddl: str
     make: Callable[[Rows], list[Row]]
+    partitions: int = 2
+
+    @property
+    def is_emptied(self) -> bool:
+        """Whether the source may be."""
+        return self.ddl == CHANGES
 
 
 KINDS: Mapping[str, Kind] = {
@@ -130,7 +136,7 @@ KINDS: Mapping[str, Kind] = {
     ),
     "patches of what is there": Kind(Page(["id"], ["at"], "op", ("I", "U"), patches=("P",)), OPS, Rows.patched),
     "ops alone": Kind(Page(["region", "id"], ["at", "b"], "op", ("I", "U", "P")), OPS, Rows.patched),
-    "debezium": Kind(Page(["id"], op="_cdc"), CHANGES, Rows.changes),
+    "debezium": Kind(Page(["id"], op="_cdc"), CHANGES, Rows.changes, partitions=1),
     "debezium, late": Kind(Page(["id"], ["_cdc.ts"], "_cdc"), CHANGES, Rows.changes),
     "dms": Kind(Page(["id", "region"], ["_cdc.ts"], "_cdc"), CHANGES, Rows.changes),
     "mongo": Kind(Page(["_cdc.key"], ["_cdc.ts"], "_cdc"), CHANGES, Rows.documents),

@@ -6,8 +6,9 @@ Written from the handbook's page of mirrors alone; nothing of exporter/ is used,
                                                                     ├─ upsert  all columns but those that were not sent
                                                                     └─ patch   those that it lists, or has
 
-Two things of sources have their place in `effect`, and are not told here yet: rows that empty the whole table
-(TRUNCATE), and changes of a key that only an image of before tells.
+A truncate is told as `_kafka` and `ts`, when it was. Rows that are older by `order`, or else by their offset, are as
+if they had never been. Changes of a key that only an image of before tells have their place in `effect`, and are not
+told here yet.
 """
 
 from __future__ import annotations
@@ -42,12 +43,23 @@ class Page:
 
     def rank(self, row: Row) -> Any:
         """Of two rows the one with the greater rank is the newer; a null is below all values."""
-        own = [at(row, path) for path in self.order]
         kafka = row["_kafka"]
         return (
-            [(value is not None, 0 if value is None else value) for value in own],
+            [self._valued(row, path) for path in self.order],
             kafka["epoch"], kafka["offset"], kafka["topic"], kafka["partition"],
         )  # fmt: skip
+
+    def is_older(self, row: Row, truncate: Row) -> bool:
+        if self.order:
+            there = {"_cdc": {"ts": truncate["ts"]}, "_kafka": truncate["_kafka"]}
+            mine, theirs = ([self._valued(one, path) for path in self.order] for one in (row, there))
+            return mine < theirs
+        return bool(row["_kafka"]["offset"] < truncate["_kafka"]["offset"])
+
+    @staticmethod
+    def _valued(row: Row, path: str) -> tuple[bool, Any]:
+        value = at(row, path)
+        return value is not None, 0 if value is None else value
 
     def key(self, row: Row) -> Key:
         return tuple(at(row, path) for path in self.keys)
@@ -107,12 +119,13 @@ class Mirrored:
         return {key: row for key, row in self.keys.items() if key not in self.deleted}
 
 
-def mirrored(page: Page, rows: Iterable[Row], columns: Sequence[str]) -> Mirrored:
+def mirrored(page: Page, rows: Iterable[Row], columns: Sequence[str], truncates: Sequence[Row] = ()) -> Mirrored:
     """columns: of the source now; a row that lacks one has null there."""
     found = Mirrored()
     for row in sorted(rows, key=page.rank):
         if why := page.left_out(row):
             found.left_out[why] += 1
+        if why or any(page.is_older(row, one) for one in truncates):
             continue
         key = page.key(row)
         found.keys[key] = page.effect(row, found.keys.get(key, {}), columns)

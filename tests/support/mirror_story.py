@@ -9,7 +9,8 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
+from itertools import groupby
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ import pytest
 from exporter.derive.mirror import MirrorJob
 from exporter.errors import InvariantBroken
 from exporter.lake.lake import Lake
-from tests.support.mirror_kinds import KINDS, LATER, Kind, Rows
+from tests.support.mirror_kinds import BEGIN, KINDS, LATER, Kind, Rows
 from tests.support.mirror_oracle import NESTED, NULL_KEY, UNFIT_KEY, UNKNOWN, Mirrored, coordinates, mirrored
 from tests.support.mirrored import Raw, by_delta_rs, by_duckdb, by_spark, held, mirror_job
 
@@ -66,7 +67,8 @@ class Story:
 
     def append(self, count: int) -> None:
         self.rows.columns = self.raw.columns
-        self.raw.append([row for _ in range(count) for row in self.kind.make(self.rows)])
+        made = [row for _ in range(count) for row in self.kind.make(self.rows)]
+        self.raw.append([{**row, "partition": row["partition"] % self.kind.partitions} for row in made])
 
     # -- runs
 
@@ -121,7 +123,8 @@ class Story:
 
     def compare(self, rows: list[Any]) -> None:
         columns = [name for name in self.raw.columns if name not in ("_kafka", "_event_time", "day")]
-        due, there = mirrored(self.kind.page, self.taken, columns), held(self.kind.page, rows, columns)
+        told = [one for one in self.raw.emptied if one["told"]]
+        due, there = mirrored(self.kind.page, self.taken, columns, told), held(self.kind.page, rows, columns)
         found, wanted = _plain(there), _plain(due)
         wrong = [key for key in {*found, *wanted} if found.get(key) != wanted.get(key)]
         told = [f"{key}: {found.get(key)} instead of {wanted.get(key)}" for key in wrong[:3]]
@@ -149,7 +152,8 @@ class Story:
 
     def accident(self) -> None:
         """Something that people do to tables."""
-        what = self.random.choice((*ACCIDENTS, *OF_MIRRORS) if self.known else ACCIDENTS[:-1])
+        some = (*ACCIDENTS, *OF_MIRRORS) if self.known else ACCIDENTS[:-1]
+        what = self.random.choice((*some, *["truncate"] * 3) if self.kind.is_emptied else some)
         self.said[what] += 1
         raw, mirror = self.raw, self.table.sql_name
         if what == "optimize":
@@ -165,6 +169,8 @@ class Story:
             self.readable = max(self.readable, raw.clean_log())
         elif what == "column":
             self.column()
+        elif what == "truncate":
+            self.truncate()
         elif what == "rebuild":
             self.mirror.rebuild()
             self.took(anew=True)
@@ -183,6 +189,15 @@ class Story:
         offset = self.random.randrange(max(1, *self.raw.ends.values()))
         self.raw.delete(lambda row: row["_kafka"]["offset"] == offset, f"_kafka.offset = {offset}")
 
+    def truncate(self) -> None:
+        """The source is emptied, now or some time ago; sometimes its dead letters tell it later."""
+        partition = self.random.randrange(self.kind.partitions)
+        self.raw.truncate(partition, BEGIN + timedelta(seconds=self.rows.late()), told=self.random.random() < 0.8)
+        if self.random.random() < 0.5:
+            self.append(self.random.randrange(1, 5))
+            self.run()
+        self.raw.tell()
+
     def column(self) -> None:
         """The source gains one."""
         name = next((name for name in LATER if name not in self.raw.columns), None)
@@ -194,7 +209,8 @@ class Story:
         versions = [one for one in self.raw.history if self.readable <= one]
         version = self.random.choice(versions or [self.raw.version])
         ends = self.raw.history[version][1]
-        lost = [row for row in self.raw.rows if row["_kafka"]["offset"] >= ends[row["_kafka"]["partition"]]]
+        both = [*self.raw.rows, *self.raw.emptied]
+        lost = [row for row in both if row["_kafka"]["offset"] >= ends[row["_kafka"]["partition"]]]
         columns = self.raw.columns
         self.raw.restore(version)
         if lost and self.random.random() < 0.3:
@@ -206,11 +222,15 @@ class Story:
         for name in LATER:
             if name in columns and name not in self.raw.columns:
                 self.column()
-        self.raw.append([
-            {**{name: row.get(name) for name in columns if name not in ("_kafka", "_event_time", "day")},
-             "partition": row["_kafka"]["partition"]}
-            for row in lost
-        ])  # fmt: skip
+        names = [name for name in columns if name not in ("_kafka", "_event_time", "day")]
+        for emptied, some in groupby(sorted(lost, key=lambda row: row["_kafka"]["offset"]), lambda row: "told" in row):
+            if emptied:
+                for one in some:
+                    self.raw.truncate(one["_kafka"]["partition"], one["ts"])
+            else:
+                self.raw.append([
+                    {**{name: row.get(name) for name in names}, "partition": row["_kafka"]["partition"]} for row in some
+                ])  # fmt: skip
 
 
 def _plain(found: Mirrored) -> Mapping[Any, Any]:

@@ -1,7 +1,7 @@
 """A source with positions, as exports make it, and the rows of its mirror, by readers that are not ours.
 
-    Raw.append ─ restore, rewound, delete ... ── the table, and `rows`: what it has to hold
-    applied(rows) ── mirror_oracle.py ── key -> columns == shown(mirror_rows(path))
+Raw.append ─ restore, rewound, delete ... ── the table, and `rows`: what it has to hold
+applied(rows) ── mirror_oracle.py ── key -> columns == shown(mirror_rows(path))
 """
 
 from __future__ import annotations
@@ -58,6 +58,8 @@ class Raw:
     ddl: str = DDL
     history: dict[int, tuple[list[Row], dict[int, int]]] = field(default_factory=dict)
     """Version -> the rows and the ends of then."""
+    emptied: list[Row] = field(default_factory=list)
+    """Its truncates: `_kafka` and `ts` of each, and whether it is `told`, as a dead letter."""
 
     @property
     def table(self) -> Any:
@@ -92,17 +94,54 @@ class Raw:
         self.rows += made
         self._commit({self.id_of(tp): end - 1 for tp, end in self.ends.items()}, made)
 
+    def truncate(self, partition: int = 0, ts: datetime | None = None, told: bool = True, value: bytes = b"") -> None:
+        """The source says that the table was emptied: a dead letter, which all positions pass.
+
+        told: whether the dead letters have it yet. value: of the record; without `ts` the reason has no time.
+        """
+        at = BEGIN + timedelta(seconds=self.ends[partition])
+        kafka = {"topic": "t", "partition": partition, "epoch": self.epochs[partition], "offset": self.ends[partition],
+                 "timestamp": at}  # fmt: skip
+        self.ends[partition] += 1
+        self.emptied.append({"_kafka": kafka, "ts": ts, "value": value, "told": False})
+        self._commit({self.id_of(tp): end - 1 for tp, end in self.ends.items()})
+        if told:
+            self.tell()
+
+    @property
+    def letters(self) -> Any:
+        return self.lake.table("dead_letters")
+
+    def tell(self) -> None:
+        """The dead letters come to where the table is, with the truncates that they lack."""
+        positions = {self.id_of(tp): end - 1 for tp, end in self.ends.items()}
+        if self.letters.view() is None:
+            anchors = {self.id_of(tp, kind): -1 for tp in self.ends for kind in (None, "anchor")}
+            self._commit_to(self.letters, anchors, create=table_schema(None))
+        letters = [
+            {"_kafka": one["_kafka"], "value": one["value"], "stage": "decode", "event_type": self.name,
+             "day": at.date(), "reason": f"cdc_truncate: of {self.name}{f' at {at.isoformat()}' if one['ts'] else ''}"}
+            for one in self.emptied if not one["told"]
+            for at in [one["ts"] or BEGIN]
+        ]  # fmt: skip
+        self._commit_to(self.letters, positions, letters)
+        self.emptied = [{**one, "told": True} for one in self.emptied]
+
     def _commit(self, positions: Mapping[str, int], rows: Sequence[Row] = (), create: str | None = None) -> None:
+        self.history[self._commit_to(self.table, positions, rows, create)] = [*self.rows], {**self.ends}
+
+    def _commit_to(
+        self, table: Any, positions: Mapping[str, int], rows: Sequence[Row] = (), create: str | None = None
+    ) -> int:
         from pyspark.sql.types import StructType
 
-        table, view = self.table, self.table.view()
+        view = table.view()
         frame = None
         if rows:
             schema = StructType.fromJson(json.loads(view.schema_json))
             frame = self.session.createDataFrame([{**dict.fromkeys(schema.names), **row} for row in rows], schema)
         says = {"commit_id": uuid.uuid4().hex, "app": self.lake.app, "checked_through": view.version if view else -1}
-        version = table.commit(Change(tuple(positions), positions, says, create=create), lambda now: None, frame)
-        self.history[version] = [*self.rows], {**self.ends}
+        return int(table.commit(Change(tuple(positions), positions, says, create=create), lambda now: None, frame))
 
     def sql(self, text: str) -> None:
         """A user's statement; {t} is the table. What it takes out of the table is the caller's to say."""
@@ -141,6 +180,12 @@ class Raw:
             positions |= {self.id_of(tp, "anchor"): end - 1, self.id_of(tp): end - 1}
             self.ends[tp] = end
         self._commit(positions)
+        if self.letters.view() is not None:
+            self.emptied = [
+                one for one in self.emptied if one["_kafka"]["offset"] < ends.get(one["_kafka"]["partition"], 1 << 60)
+            ]  # fmt: skip
+            self.session.sql(f"DELETE FROM {self.letters.sql_name} WHERE {beyond}")
+            self._commit_to(self.letters, positions)
         return gone
 
     def clean_log(self) -> int:

@@ -9,6 +9,7 @@ Everything else in the envelope is for ordering and is not kept. Of MongoDB the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from exporter.formats.envelopes.change import (
@@ -37,6 +38,11 @@ POSITIONS = (("file", "pos", "row"), ("lsn",), ("commit_lsn", "change_lsn", "eve
 
 MONGO_POSITION = ("ord", "ts_ms")
 """The same of MongoDB; shown the other way round."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+TRUNCATED = "cdc_truncate"
+"""The code of a record that says that a table was emptied."""
 
 
 class Debezium:
@@ -59,7 +65,7 @@ class Debezium:
         source = {} if doc.get("source") is None else object_at(doc, "source", "bad_envelope")
         name = source_in(self, source)
         if op in ("t", "m"):
-            raise Refused(f"cdc_truncate: of {name}" if op == "t" else f"cdc_message: {_prefix(doc)}")
+            raise Refused(truncated(name, doc) if op == "t" else f"cdc_message: {_prefix(doc)}")
         if op not in OPS:
             raise unknown_op("$.op", op)
         member = "before" if op == "d" else "after"
@@ -116,6 +122,20 @@ def time_of(doc: Mapping[str, Any], source: Mapping[str, Any]) -> int | None:
         if found is not None:
             return found
     return None
+
+
+def truncated(name: str | None, doc: Mapping[str, Any]) -> str:
+    """The reason of such a record; with the time if it has one, by which mirrors tell what is older. name: its source.
+
+    No time makes another code of it.
+    """
+    try:
+        micros = time_of(doc, doc.get("source") or {})
+    except Refused:
+        micros = None
+    if micros is None:
+        return f"{TRUNCATED}: of {name}"
+    return f"{TRUNCATED}: of {name} at {(_EPOCH + timedelta(microseconds=micros)).isoformat(timespec='microseconds')}"
 
 
 def _prefix(doc: Mapping[str, Any]) -> str:

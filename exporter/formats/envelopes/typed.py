@@ -22,7 +22,7 @@ from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
 from exporter.formats.cased import Unclear
-from exporter.formats.envelopes.debezium import OPS
+from exporter.formats.envelopes.debezium import OPS, truncated
 from exporter.formats.envelopes.hidden import Hidden
 from exporter.formats.envelopes.images import Mongo
 from exporter.formats.envelopes.opening import ENVELOPES
@@ -227,7 +227,7 @@ def _with(rescued: str | None, members: str) -> str:
 
 def _odd_op(record: pa.StructScalar, op: str | None, name: str | None) -> str:
     if op == "t":
-        return f"cdc_truncate: of {name}"
+        return truncated(name, {one: record[one].as_py() for one in ("source", "ts_us", "ts_ms") if one in record})
     if op == "m":
         message = record["message"].as_py() if "message" in record else None
         prefix = message.get("prefix") if type(message) is dict else None

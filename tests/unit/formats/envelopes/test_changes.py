@@ -88,7 +88,7 @@ def test_mysql() -> None:
         {**NEW, "_cdc": ("I", "shop.orders", at)},
         {**NEW, "_cdc": ("U", "shop.orders", at)},
         {**OLD, "_cdc": ("D", "shop.orders", f"{at}@24bc7850-2c16-11e6-a073-0242ac110002:23")},
-        "cdc_truncate: of shop.orders",
+        f"cdc_truncate: of shop.orders at {NOON.isoformat(timespec='microseconds')}",
     ]
 
 
@@ -106,7 +106,7 @@ def test_postgres() -> None:
         {**NEW, "_cdc": ("U", *cdc)},
         {"id": 7, "_cdc": ("D", *cdc)},
         {**OLD, "_cdc": ("D", *cdc)},
-        "cdc_truncate: of public.orders",
+        f"cdc_truncate: of public.orders at {NOON.isoformat(timespec='microseconds')}",
         "cdc_message: prefix 'audit'",
         "no_image: $.before is null or missing",
     ]
