@@ -81,6 +81,7 @@ class Truncates:
         self._table = table
         self._found: list[Truncate] = []
         self._looked = NOTHING
+        self._alone: tuple[TopicPartition, int] | None = None
 
     def newest(self, source: Pinned, view: TableView | None) -> Truncate | None:
         """The one that leaves least, of those at or below the cursor of a pinned source; also what the mirror was taken
@@ -94,7 +95,7 @@ class Truncates:
             return None
         newest = max(below, key=self._rank)
         if not self._table.order:
-            self._require_one_partition(newest, source.now)
+            self._require_one_partition(newest, source)
         if newest != taken and self._table.truncates == "stop":
             what = f"{newest} empties table {source.name}, and `truncates` says to stop"
             raise ConfigError(
@@ -139,11 +140,18 @@ class Truncates:
             raise ConfigError(f"derive {self._job}: {what}", ORDERED.format(rebuild=REBUILD.format(job=self._job)))
         return value
 
-    def _require_one_partition(self, one: Truncate, now: Cursor) -> None:
-        """An offset says nothing of another partition's."""
-        others = [tp for tp, at in now.positions.items() if tp != one.tp and at.offset >= 0]
-        if others:
-            what = f"{one} stands in another partition than rows of {min(others)}: no offset tells which are older"
+    def _require_one_partition(self, one: Truncate, source: Pinned) -> None:
+        """An offset says nothing of another partition's. Files of one partition are skipped by their statistics."""
+        if self._alone == (one.tp, source.view.version):
+            return
+        elsewhere = (sf.col("_kafka.topic") != sf.lit(one.topic)) | (sf.col("_kafka.partition") != one.partition)
+        others = source.own().where(elsewhere).select("_kafka.topic", "_kafka.partition").take(1)
+        if not others:
+            self._alone = (one.tp, source.view.version)
+        for topic, partition in others:
+            what = (
+                f"{one} stands in another partition than rows of {topic}-{partition}: no offset tells which are older"
+            )
             raise ConfigError(f"derive {self._job}: {what}", ORDERED.format(rebuild=REBUILD.format(job=self._job)))
 
     def without_older(self, rows: DataFrame, one: Truncate | None, now: Cursor) -> DataFrame:
