@@ -29,6 +29,10 @@ CDC_TYPE = pa.struct(
 )
 """What was done to a row that came in an envelope. op: I, U, D, or R for a snapshot. ts: when, as its source says.
 source: its schema and table. key: the record's, as text. pos: where it stood in the source's own log."""
+BEFORE_COLUMN = "_cdc_before"
+"""JSON of what columns held before an update, of those that the settings name, where they held another value."""
+CHANGE_TYPE = pa.struct([*CDC_TYPE, pa.field("before", pa.string())])
+"""What was done to a row, on its way to the two columns."""
 HEADERS_TYPE = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 RECORD_FIELDS = (
     pa.field("key", pa.binary()),

@@ -14,6 +14,8 @@ from offsets.partitions import TIME_NAMES
 
 CDC = "_cdc"
 """Column of what was done to a row, in the tables of a configuration with an envelope."""
+BEFORE = "_cdc_before"
+"""Column of what an update says of columns before it, where the settings name any."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +43,13 @@ def has_cdc(routing: Routing, event_type: str = "") -> bool | None:
     return routing.format_of(event_type).envelope != "none" if routing.type_from.kind == "topic" else None
 
 
+def has_before(routing: Routing) -> bool:
+    """Whether some rows say what columns held before."""
+    return any(form.before for form in routing.formats)
+
+
 def name_problem(name: str) -> str:
     """Why no such column can be called so; empty if it can."""
-    if folded(name) in {CDC, *TIME_NAMES} or never_added(name, top=True) or "." in name:
+    if folded(name) in {CDC, BEFORE, *TIME_NAMES} or never_added(name, top=True) or "." in name:
         return f"{name!r} cannot be the name of a column beside those that the exporter writes itself"
     return ""

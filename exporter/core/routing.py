@@ -301,7 +301,8 @@ class Routing:
 
 
 def _value_format(fields: dict[str, Any]) -> ValueFormat:
-    return ValueFormat(**{**fields, "schemas": tuple((name, text) for name, text in fields.get("schemas", ()))})
+    schemas = tuple((name, text) for name, text in fields.get("schemas", ()))
+    return ValueFormat(**{**fields, "schemas": schemas, "before": tuple(fields.get("before", ()))})
 
 
 def _as_stored(value: Any) -> Any:

@@ -23,6 +23,7 @@ class ValueFormat:
     in no table. semantic_types: whether Connect's names of logical types are honoured. message: full name of the
     record or message that unframed values are, where `schemas` has several.
     schemas: (name, text) of schema files, sorted: Avro's JSON, or a FileDescriptorSet of Protobuf in base64.
+    before: columns of which an update says what they held before it, where its envelope has an image of that.
     """
 
     kind: Kind = "json"
@@ -32,6 +33,7 @@ class ValueFormat:
     semantic_types: Literal["none", "connect"] = "none"
     message: str = ""
     schemas: tuple[tuple[str, str], ...] = ()
+    before: tuple[str, ...] = ()
 
     @property
     def has_ids(self) -> bool:

@@ -133,7 +133,8 @@ class _Audit:
         if name not in self.source.schema.names:
             return f"NULL AS {_tick(name)}"
         heads = {path.split(".")[0] for path in (*self.table.keys, *self.table.order, self.table.op, self.table.fields)}
-        if name in heads | {"_kafka", "_event_time", "_cdc"} or not (self.table.patches or self.table.op == "_cdc"):
+        whole = heads | {"_kafka", "_event_time", "_cdc", "_cdc_before"}
+        if name in whole or not (self.table.patches or self.table.op == "_cdc"):
             return f"{_tick(name)}"
         named = f"{_tick(name)} IS NOT NULL"
         if self.table.fields:
@@ -142,20 +143,44 @@ class _Audit:
         if self.table.op == "_cdc" and name != "_rescued" and "_rescued" in self.source.schema.names:
             never = f"coalesce(array_contains(audit_never, {literals([name])}), false)"
             silent = f"({silent}) OR ({_tick(name)} IS NULL AND {never})"
-        gone = self._is(self.table.deletes)
+        gone = f"(audit_moved OR {self._is(self.table.deletes)})"
         value = f"named_struct('value', CASE WHEN NOT {gone} THEN {_tick(name)} END)"  # a delete leaves no value
         writer = f"CASE WHEN {gone} OR NOT ({silent}) THEN {value} END"
         return f"(first_value({writer}) IGNORE NULLS OVER ({window} {_WHOLE})).value AS {_tick(name)}"
 
     def _expected(self) -> str:
-        deleted = self._is(self.table.deletes) if self.table.op else "false"
+        deleted = f"(audit_moved OR {self._is(self.table.deletes)})" if self.table.op else "false"
         latest = [f"{_ticked(path)} DESC NULLS LAST" for path in self.table.order]
         latest += [f"_kafka.{part} DESC" for part in ("epoch", "offset", "topic", "partition")]
         window = f"PARTITION BY {', '.join(map(_ticked, self.table.keys))} ORDER BY {', '.join(latest)}"
         values = ", ".join(self._value(name, window) for name in self._columns)
         numbered = f"row_number() OVER ({window}) AS audit_number, {deleted} AS audit_deleted"
-        rows = f"SELECT *, {self._never} AS audit_never FROM audit_younger WHERE {self._taken}"
+        names = ", ".join(map(_tick, self.source.schema.names))
+        told = f"{names}, {self._never} AS audit_never, false AS audit_moved"
+        rows = f"SELECT {told} FROM audit_younger WHERE {self._taken}"
+        if self.table.op and "_cdc_before" in self.source.schema.names:
+            moved = f"SELECT {names}, CAST(array() AS ARRAY<STRING>), true FROM ({self._moved})"
+            rows = f"{rows} UNION ALL {moved}"
         return f"SELECT * FROM (SELECT {values}, {numbered} FROM ({rows})) WHERE audit_number = 1"
+
+    @property
+    def _moved(self) -> str:
+        """Rows that had another key before, once more with that one; they take it out."""
+        heads = [*dict.fromkeys(path.split(".")[0] for path in self.table.keys)]
+        was = ", ".join(self._was(head) for head in heads)
+        key = f"struct({', '.join(map(_ticked, self.table.keys))})"
+        here = f"SELECT *, {key} AS audit_here FROM audit_younger"
+        there = f"SELECT * EXCEPT ({', '.join(map(_tick, heads))}), {was} FROM ({here})"
+        nulls = " OR ".join(f"{_ticked(key)} IS NULL" for key in self.table.keys)
+        writes = self._is((*self.table.upserts, *self.table.patches))
+        moved = f"_cdc_before IS NOT NULL AND {writes} AND audit_here <> {key}"
+        return f"SELECT * FROM ({there}) WHERE {moved} AND NOT ({nulls})"
+
+    def _was(self, head: str) -> str:
+        """What a column held before."""
+        kind = f"{_tick(head)} {self.source.schema[head].dataType.simpleString()}"
+        told = f"array_contains(json_object_keys(_cdc_before), {literals([head])})"
+        return f"IF({told}, from_json(_cdc_before, {literals([kind])}).{_tick(head)}, {_tick(head)}) AS {_tick(head)}"
 
     @property
     def _never(self) -> str:

@@ -22,6 +22,8 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import MapType, StructType
 
 from exporter.core.columns import all_nullable
+from exporter.core.record_columns import BEFORE
+from exporter.derive.mirror_moved import moved_away
 from exporter.derive.mirror_unsent import is_unsent
 from exporter.errors import ConfigError
 from exporter.settings.derive_mirror import MirrorTable
@@ -30,7 +32,7 @@ from exporter.sql_text import column, literal, quoted
 ORDER, DELETED, BASE, WRITTEN = "_order", "_deleted", "_base", "_written"
 OP, SILENT = "_mirror_op", "_mirror_silent"
 OWN = frozenset({ORDER, DELETED, BASE, WRITTEN, OP, SILENT})
-OF_THE_ROW = frozenset({"_kafka", "_event_time", "_cdc"})
+OF_THE_ROW = frozenset({"_kafka", "_event_time", "_cdc", BEFORE})
 """Columns that say something of the newest row itself: no row lets them be."""
 RESCUED = "_rescued"
 ENVELOPE = "_cdc"
@@ -142,6 +144,10 @@ class Shape:
     def newest(self, rows: DataFrame, speaks: bool = True) -> DataFrame:
         """One row per key, as a mirror has it, of all that the rows do. speaks: of which names, as counted() tells."""
         wanted = self._wanted(rows)
+        if BEFORE in self.columns and self.table.op:
+            moved = moved_away(rows, self.table.keys, self.order, self.op)
+            does = f"'delete' AS {OP}", f"{NO_NAMES} AS {SILENT}"
+            wanted = wanted.unionByName(moved.selectExpr(*map(column, self.columns), ORDER, *does))
         by = [sf.expr(quoted(key)).alias(f"_key{n}") for n, key in enumerate(self.table.keys)]
         last = ", ".join((*map(column, self.of_the_newest), ORDER, f"{OP} = 'delete' AS {DELETED}"))
         found = [sf.expr(f"max_by(struct({last}), {ORDER})").alias("_newest")]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exporter.arrow.own_columns import CDC_COLUMN, CDC_TYPE, HEADERS_TYPE
+from exporter.arrow.own_columns import BEFORE_COLUMN, CDC_COLUMN, CDC_TYPE, CHANGE_TYPE, HEADERS_TYPE
 from exporter.core.order import StagingOrder
 
 TIMESTAMP_TYPE = "timestampType"
@@ -48,6 +48,8 @@ class Extras:
             yield named.timestamp_type, _KINDS.take(pc.if_else(known, numbers, None))
         if cdc is not None:
             yield CDC_COLUMN, with_key(cdc, batch.column("key").take(rows))
+            if cdc.type == CHANGE_TYPE:
+                yield BEFORE_COLUMN, pc.struct_field(cdc, "before").combine_chunks()
 
 
 def without_empty(headers: pa.ListArray) -> pa.ListArray:
@@ -58,7 +60,7 @@ def without_empty(headers: pa.ListArray) -> pa.ListArray:
 
 def with_key(cdc: pa.ChunkedArray, keys: pa.BinaryArray) -> pa.StructArray:
     """What was done to rows, with the records' keys as text, in base64 where they are none."""
-    one = pa.concat_arrays(cdc.chunks) if cdc.num_chunks else pa.nulls(0, CDC_TYPE)
+    one = pa.concat_arrays(cdc.chunks) if cdc.num_chunks else pa.nulls(0, cdc.type)
     fields = [_texts(keys) if field.name == "key" else one.field(field.name) for field in CDC_TYPE]
     return pa.StructArray.from_arrays(fields, fields=list(CDC_TYPE), mask=one.is_null())
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exporter.arrow.kafka_time import US
-from exporter.arrow.own_columns import CDC_COLUMN, CDC_TYPE
+from exporter.arrow.own_columns import CDC_COLUMN
 from exporter.arrow.rows import all_but, numbered
 from exporter.arrow.years import Years
 from exporter.core.columns import JsonText
@@ -50,7 +50,6 @@ class Decoder:
         self._table_schema = pa.schema(
             [*unmarked(schema), pa.field("_rescued", pa.string()), pa.field("_event_time", US)]
         )
-        self._enveloped_schema = self._table_schema.append(pa.field(CDC_COLUMN, CDC_TYPE))
 
     @classmethod
     def of(
@@ -86,7 +85,8 @@ class Decoder:
         if read.cdc is None:
             table = pa.table(columns, schema=self._table_schema)
         else:
-            table = pa.table([*columns, read.cdc], schema=self._enveloped_schema)
+            enveloped = self._table_schema.append(pa.field(CDC_COLUMN, read.cdc.type))
+            table = pa.table([*columns, read.cdc], schema=enveloped)
         bad = [(row, "decode", reason) for row, reason in read.refused.items()]
         if late:
             bad += [(rows[at].as_py(), "event_time", reason) for at, reason in late.items()]

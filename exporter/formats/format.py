@@ -32,7 +32,7 @@ class Read:
     ignored: int32: how many unknown fields were left out; null is none.
     refused: row -> reason, which begins with its code and a colon. truncated: values in `rows` that lost digits which
     no column can hold. cdc: of values in an envelope what was done to the row, of arrow/own_columns.CDC_TYPE, its key
-    null.
+    null; of CHANGE_TYPE where rows say what columns held before.
     """
 
     rows: pa.Int32Array

@@ -10,11 +10,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from exporter.arrow.own_columns import CDC_COLUMN, CDC_TYPE, HEADERS_TYPE
+from exporter.arrow.own_columns import BEFORE_COLUMN, CDC_COLUMN, CDC_TYPE, HEADERS_TYPE
 from exporter.arrow.spark_types import as_json, json_field
 from exporter.core.columns import RECORD, folded
 from exporter.core.evolved import with_new
-from exporter.core.record_columns import RecordColumns, has_cdc
+from exporter.core.record_columns import RecordColumns, has_before, has_cdc
 from exporter.core.routing import DEAD_LETTERS, Routing
 from offsets.table_log import TableView
 
@@ -24,11 +24,13 @@ Fields = Sequence[Mapping[str, Any]]
 
 def record_fields(columns: RecordColumns, routing: Routing, event_type: str = "") -> list[dict[str, Any]]:
     """The columns that tables are to have of their records. event_type: what its table may have; empty: any of them."""
+    is_told = has_cdc(routing, event_type) is not False
     kinds = [
         (columns.key, "key", "binary"),
         (columns.headers, "headers", as_json(HEADERS_TYPE)),
         (columns.timestamp_type, "timestamp_type", "string"),
-        (CDC_COLUMN if has_cdc(routing, event_type) is not False else "", "cdc", as_json(CDC_TYPE)),
+        (CDC_COLUMN if is_told else "", "cdc", as_json(CDC_TYPE)),
+        (BEFORE_COLUMN if is_told and has_before(routing) else "", "cdc_before", "string"),
     ]
     return [{**json_field(name, kind), "metadata": {RECORD: what}} for name, what, kind in kinds if name]
 

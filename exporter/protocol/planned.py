@@ -21,7 +21,7 @@ from typing import Any
 from exporter.core.evolve import Evolution, Evolutions, grown, known_beforehand
 from exporter.core.evolved import combined, has_evolved, union
 from exporter.core.named_growth import NamedGrowth, naming_of
-from exporter.core.record_columns import CDC, RecordColumns, has_cdc
+from exporter.core.record_columns import BEFORE, CDC, RecordColumns, has_cdc
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.schemas import SchemaColumns
 from exporter.core.seen import Seen
@@ -94,7 +94,7 @@ class PlannedColumns:
             return []
         found = self.may_have(name)
         is_told = has_cdc(self._routing, name) is not None or name in self._changing
-        return found if is_told else [one for one in found if one["name"] != CDC]
+        return found if is_told else [one for one in found if one["name"] not in (CDC, BEFORE)]
 
     def may_have(self, name: str) -> Fields:
         """Those that a type's table has or may get."""

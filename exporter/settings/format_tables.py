@@ -78,6 +78,13 @@ class ValueFormatTable(Table):
         "decimals that are numbers otherwise.",
     )
 
+    before: tuple[str, ...] = Field(
+        default=(),
+        description="Columns of which an update's image of before is kept, as JSON in `_cdc_before`, where it has "
+        "another value: what mirrors need whose key changes by an update.",
+        examples=[("id",)],
+    )
+
     @property
     def is_raw(self) -> bool:
         return self.kind in ("string", "bytes")
@@ -97,6 +104,8 @@ class ValueFormatTable(Table):
             raise ValueError(f"frame should be {' or '.join(FRAMES[self.kind])} with kind = {self.kind}")
         if self.is_raw and self.envelope != "none":
             raise ValueError(f"envelope has no effect with kind = {self.kind}: a value is one column as it is")
+        if self.before and (self.envelope == "none" or (self.envelope == "debezium_mongo" and self.kind in REGISTERED)):
+            raise ValueError(f"before has no effect with kind = {self.kind} and envelope = {self.envelope}")
         if self.semantic_types != "none" and (self.is_raw or self.kind == "protobuf"):
             raise ValueError(f"semantic_types has no effect with kind = {self.kind}")
         self._check_files()

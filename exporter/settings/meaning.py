@@ -17,7 +17,7 @@ from datetime import timedelta
 
 from exporter.core.columns import all_nullable
 from exporter.core.evolve import Evolution, Evolutions, Hint
-from exporter.core.record_columns import CDC, RecordColumns
+from exporter.core.record_columns import BEFORE, CDC, RecordColumns
 from exporter.core.routing import Routing
 from exporter.core.shapes import Rename
 from exporter.core.specs import Specs
@@ -83,6 +83,7 @@ def value_format(settings: Settings, table: ValueFormatTable) -> ValueFormat:
         tombstones=table.tombstones,
         semantic_types=table.semantic_types,
         message=table.message,
+        before=tuple(sorted(table.before)),
         schemas=tuple(sorted((file.name, settings.schemas[file]) for file in table.schema_files)),
     )
 
@@ -94,8 +95,9 @@ def record_columns(settings: Settings) -> RecordColumns:
 
 def own_names(settings: Settings) -> tuple[str, ...]:
     """Names of top-level columns that these settings take, beside those that every table has."""
-    is_enveloped = any(form.envelope != "none" for _, form in value_formats(settings))
-    return (*record_columns(settings).given, *((CDC,) if is_enveloped else ()))
+    forms = [form for _, form in value_formats(settings)]
+    told = [CDC] if any(form.envelope != "none" for form in forms) else []
+    return (*record_columns(settings).given, *told, *([BEFORE] if any(form.before for form in forms) else []))
 
 
 def _canonical(schema_json: str, optional: bool) -> str:

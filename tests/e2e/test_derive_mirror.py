@@ -125,11 +125,14 @@ def of_mongo() -> list[Change]:
 
 
 def of_dms() -> list[Change]:
-    """Each at a time of its own."""
-    steps = [("load", row(1, "old")), ("insert", row(2, "two")), ("update", row(1, "new")), ("delete", row(2, "two"))]
+    """Each at a time of its own; a primary key that changes is an update with an image of before."""
+    steps: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+        ("load", row(1, "old"), {}), ("insert", row(2, "two"), {}), ("update", row(1, "new"), {"id": 1}),
+        ("delete", row(2, "two"), {}), ("insert", row(4, "stays"), {}), ("update", row(3, "new"), {"id": 1}),
+    ]  # fmt: skip
     found = []
-    for second, (operation, data) in enumerate(steps):
-        value = dms(operation, data)
+    for second, (operation, data, before) in enumerate(steps):
+        value = {**dms(operation, data), **({"before-image": before} if before else {})}
         at = f"2026-01-31T12:00:0{second}.000000Z"
         stamps = {name: at for name in ("timestamp", "commit-timestamp") if name in value["metadata"]}
         found.append(({"id": data["id"]}, {**value, "metadata": {**value["metadata"], **stamps, "schema-name": "crm"}}))
@@ -161,7 +164,7 @@ def test_changes_of_databases_end_in_the_rows_that_they_have(
         f'[topic_formats."{topics["postgres"]}"]', 'kind = "connect_json"', 'envelope = "debezium"',
         'semantic_types = "connect"',
         f'[topic_formats."{topics["mongo"]}"]', 'kind = "json"', 'envelope = "debezium_mongo"',
-        f'[topic_formats."{topics["dms"]}"]', 'kind = "json"', 'envelope = "dms"',
+        f'[topic_formats."{topics["dms"]}"]', 'kind = "json"', 'envelope = "dms"', 'before = ["id"]',
     ]  # fmt: skip
     large = ", ".join(f"{name} {kind}" for name, kind in LARGE.items())
     types = {"shop.orders": COLUMNS, "large.orders": f"id BIGINT, name STRING, {large}",
@@ -195,7 +198,7 @@ def test_changes_of_databases_end_in_the_rows_that_they_have(
     assert [line for line in job.audit() if not line.clean] == []
     assert mirror_of(e, "postgres", "id", "name") == [(9, "nine")]
     assert mirror_of(e, "mongo", "_id", "n") == [("a", 6)]
-    assert mirror_of(e, "dms", "id", "name") == [(1, "new")]
+    assert mirror_of(e, "dms", "id", "name") == [(3, "new"), (4, "stays")]
     (exported, _), (_, held) = e.rows("large.orders"), mirror_of(e, "large", "name", "_kafka")[0]
     assert held["offset"] > exported["_kafka"]["offset"]
     assert mirror_of(e, "large", "name", *LARGE) == [("new", *(exported[name] for name in LARGE))]

@@ -21,7 +21,8 @@ VALUES = ("a", "b", "c", "later", "latest")
 LATER = {"later": "STRING", "latest": "BIGINT"}
 COMMON = "id BIGINT, region STRING, a STRING, b BIGINT, c STRUCT<x: BIGINT>"
 OPS = f"{COMMON}, at BIGINT, op STRING, changed ARRAY<STRING>"
-CHANGES = f"{COMMON}, changed ARRAY<STRING>, _cdc STRUCT<op: STRING, ts: TIMESTAMP, source: STRING, key: STRING>"
+CHANGES = f"{COMMON}, changed ARRAY<STRING>, _cdc STRUCT<op: STRING, ts: TIMESTAMP, source: STRING, key: STRING>, \
+_cdc_before STRING"
 
 
 class Rows:
@@ -106,7 +107,10 @@ class Rows:
             cdc = {"op": one, "ts": BEGIN + seconds, "source": "public.orders", "key": f'{{"id":{key}}}'}
             if self.random.random() < 0.01:
                 cdc["key"] = None
-            made.append(self.row(key, sent, _cdc=cdc, changed=self.listed()))
+            was = {"id": self.random.choice((self.key(), None)), "region": self.random.choice(("eu", "us"))}
+            told = dict(self.random.sample([*was.items()], self.random.randrange(3))) if one == "U" else {}
+            before = json.dumps(told) if self.random.random() < 0.2 and told else None
+            made.append(self.row(key, sent, _cdc=cdc, changed=self.listed(), _cdc_before=before))
         return made
 
     def documents(self) -> list[Row]:

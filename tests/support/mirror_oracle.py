@@ -7,8 +7,7 @@ Written from the handbook's page of mirrors alone; nothing of exporter/ is used,
                                                                     └─ patch   those that it lists, or has
 
 A truncate is told as `_kafka` and `ts`, when it was. Rows that are older by `order`, or else by their offset, are as
-if they had never been. Changes of a key that only an image of before tells have their place in `effect`, and are not
-told here yet.
+if they had never been. An update with `_cdc_before` also deletes the key that it had, where that was another one.
 """
 
 from __future__ import annotations
@@ -76,6 +75,14 @@ class Page:
         lists = at(row, self.fields) if self.fields and self._does(row) in self.patches else None
         return NESTED if any("." in name for name in lists or () if name is not None) else ""
 
+    def former(self, row: Row) -> Key | None:
+        """The key that the row of an update had before; None if it had no other one."""
+        told = json.loads(row.get("_cdc_before") or "{}")
+        if not told or not self.op or self._does(row) not in (*self.upserts, *self.patches):
+            return None
+        was = self.key({**row, **told})
+        return None if None in was or was == self.key(row) else was
+
     def effect(self, row: Row, was: Row, columns: Sequence[str]) -> dict[str, Any]:
         """Column -> value of the row's key after it. was: before it, empty if the key was never there."""
         does = self._does(row) if self.op else ""
@@ -125,7 +132,12 @@ def mirrored(page: Page, rows: Iterable[Row], columns: Sequence[str], truncates:
     for row in sorted(rows, key=page.rank):
         if why := page.left_out(row):
             found.left_out[why] += 1
-        if why or any(page.is_older(row, one) for one in truncates):
+        if any(page.is_older(row, one) for one in truncates):
+            continue
+        if former := page.former(row):
+            found.keys[former], found.newest[former] = dict.fromkeys(columns), coordinates(row)
+            found.deleted.add(former)
+        if why:
             continue
         key = page.key(row)
         found.keys[key] = page.effect(row, found.keys.get(key, {}), columns)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import pyarrow as pa
 
 from exporter.arrow.kafka_time import US
-from exporter.arrow.own_columns import CDC_TYPE
+from exporter.arrow.own_columns import CDC_TYPE, CHANGE_TYPE
 from exporter.arrow.years import US_FIRST, US_LAST
 from exporter.formats.envelopes.strict import Refused, kind_of
 from exporter.text import shorten
@@ -37,6 +37,14 @@ class Change(NamedTuple):
     text: bytes | None = None
 
 
+class Image(NamedTuple):
+    """A row as an envelope has it. member: of the envelope. text: of the row, where that is no part of its text."""
+
+    member: str
+    image: Mapping[str, Any]
+    text: bytes | None = None
+
+
 class Envelope(Protocol):
     """One kind of envelopes, whose values strict.parsed has given.
 
@@ -54,6 +62,10 @@ class Envelope(Protocol):
 
     def change(self, doc: Mapping[str, Any]) -> Change:
         """Raises Refused for what gives no row."""
+        ...
+
+    def former(self, doc: Mapping[str, Any]) -> Image | None:
+        """The row before an update; None if there is none. Raises Refused."""
         ...
 
 
@@ -74,6 +86,12 @@ def cdc_array(changes: Sequence[Told]) -> pa.StructArray:
         pa.array(positions, texts),
     ]
     return pa.StructArray.from_arrays(columns, fields=list(CDC_TYPE))
+
+
+def with_before(cdc: pa.StructArray, before: Sequence[str | None]) -> pa.StructArray:
+    """`_cdc` of rows with what columns held before."""
+    sides = [*cdc.flatten(), pa.array(before, pa.string())]
+    return pa.StructArray.from_arrays(sides, fields=list(CHANGE_TYPE))
 
 
 def object_at(doc: Mapping[str, Any], name: str, code: str) -> Mapping[str, Any]:

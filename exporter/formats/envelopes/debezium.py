@@ -18,6 +18,7 @@ from exporter.formats.envelopes.change import (
     SNAPSHOT,
     UPDATE,
     Change,
+    Image,
     Told,
     dotted,
     micros_at,
@@ -72,6 +73,12 @@ class Debezium:
         image, text = self._image(doc, op, member)
         told = Told(OPS[op], time_of(doc, source), name, self._position(source))
         return Change(told, member, image, text)
+
+    def former(self, doc: Mapping[str, Any]) -> Image | None:
+        """See Envelope."""
+        if doc.get("op") != "u" or doc.get("before") is None:
+            return None
+        return Image("before", *self._image(doc, "u", "before"))
 
     def _image(self, doc: Mapping[str, Any], _op: str, member: str) -> tuple[Mapping[str, Any], bytes | None]:
         return object_at(doc, member, "no_image"), None

@@ -15,6 +15,7 @@ from exporter.formats.envelopes.change import (
     SNAPSHOT,
     UPDATE,
     Change,
+    Image,
     Told,
     dotted,
     held,
@@ -62,6 +63,13 @@ class Dms:
         image = object_at(doc, member, "no_image")
         pos = position(metadata, AT, POSITION) or None
         return Change(Told(OPS[op], _time(metadata), source, pos), member, image)
+
+    def former(self, doc: Mapping[str, Any]) -> Image | None:
+        """See Envelope."""
+        is_update = object_at(doc, "metadata", "no_envelope").get("operation") == "update"
+        if not is_update or doc.get("before-image") is None:
+            return None
+        return Image("before-image", object_at(doc, "before-image", "no_image"))
 
 
 def _time(metadata: Mapping[str, Any]) -> int | None:

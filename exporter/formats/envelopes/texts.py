@@ -22,8 +22,9 @@ from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
 from exporter.formats.cased import Spelling, Unclear
-from exporter.formats.envelopes.change import Envelope, Told, cdc_array
-from exporter.formats.envelopes.connect import Fields, Node, day_of, meant
+from exporter.formats.envelopes.change import Envelope, Told, cdc_array, with_before
+from exporter.formats.envelopes.connect import Fields, Node, Payload, day_of, meant
+from exporter.formats.envelopes.former import Former, of_former
 from exporter.formats.envelopes.opening import Opening, text_on
 from exporter.formats.envelopes.strict import Refused, members, written
 from exporter.formats.envelopes.times import EnvelopeTime
@@ -70,7 +71,11 @@ class EnvelopedTexts:
             wanted = wanted._replace(spelling=Spelling.of(schema))
         said = Said(event_type, routing)
         check = None if self._opening.envelope is None else route_of(routing.type_from)
-        return EnvelopedReader(self._opening, inner, wanted, time, (said, check))
+        former = None
+        if names := self._form.before:
+            plain = of_former(routing)
+            former = Former(lambda one: self._inner.reader(event_type, one, plain, json_text), schema, names)
+        return EnvelopedReader(self._opening, inner, wanted, time, (said, check), former)
 
 
 def time_in(members: frozenset[str], schema: pa.Schema, time: EventTime) -> EnvelopeTime | None:
@@ -117,13 +122,15 @@ class Wanted(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """One row as it is read. hidden: members of `_rescued` beside what the reader puts there."""
+    """One row as it is read. hidden: members of `_rescued` beside what the reader puts there. former: of its image of
+    before the members that differ, and their names."""
 
     text: bytes
     told: Told | None
     time: int | None
     cut: bool
     hidden: bytes
+    former: tuple[bytes, frozenset[str]] | None = None
 
 
 class EnvelopedReader:
@@ -136,12 +143,14 @@ class EnvelopedReader:
         wanted: Wanted,
         time: EnvelopeTime | None,
         routed: tuple[Said, Route | None],
+        former: Former | None = None,
     ) -> None:
         self._opening = opening
         self._inner = inner
         self._wanted = wanted
         self._time = time
         self._said, self._route = routed
+        self._former = former
 
     def read(self, values: pa.BinaryArray) -> Read:
         """See Reader."""
@@ -158,6 +167,9 @@ class EnvelopedReader:
         refused |= {rows[at]: reason for at, reason in read.refused.items()}
         kept = read.rows.to_pylist()
         good = [taken[at] for at in kept]
+        cdc = None if self._opening.envelope is None else cdc_array([one.told for one in good if one.told])
+        if cdc is not None and self._former is not None:
+            cdc = with_before(cdc, self._former.told([one.former for one in good]))
         hidden = {at: self._rescued(read.rescued[at].as_py(), one.hidden) for at, one in enumerate(good) if one.hidden}
         return replace(
             read,
@@ -166,7 +178,7 @@ class EnvelopedReader:
             refused=refused,
             time=read.time if self._time is None else self._time.array([one.time for one in good]),
             truncated=read.truncated + sum(one.cut for one in good),
-            cdc=None if self._opening.envelope is None else cdc_array([one.told for one in good if one.told]),
+            cdc=cdc,
         )
 
     def _row(self, raw: bytes | None) -> _Row:
@@ -181,7 +193,24 @@ class EnvelopedReader:
         sent = bytes(members(payload.raw)[change.member]) if change.text is None else change.text
         node = payload.node.nodes.get(change.member) if isinstance(payload.node, Fields) else None
         text, hidden = self._text(sent, change.image, node, _sends_flags(payload.value))
-        return _Row(text, change.told, time, cut, hidden)
+        return _Row(text, change.told, time, cut, hidden, self._before(payload, text))
+
+    def _before(self, payload: Payload, text: bytes) -> tuple[bytes, frozenset[str]] | None:
+        """text: of the row."""
+        if self._former is None or self._opening.envelope is None:
+            return None
+        try:
+            found = self._opening.envelope.former(payload.value)
+            if found is None:
+                return None
+            sent = bytes(members(payload.raw)[found.member]) if found.text is None else found.text
+            node = payload.node.nodes.get(found.member) if isinstance(payload.node, Fields) else None
+            was, now = members(self._text(sent, found.image, node)[0]), members(text)
+        except (Refused, Unclear):
+            return None
+        both = self._former.names & was.keys() & now.keys()
+        names = [name for name in both if bytes(was[name]) != bytes(now[name])]
+        return (written({name: was[name] for name in names}), frozenset(names)) if names else None
 
     def _text(
         self, sent: bytes, image: Mapping[str, Any], node: Node | None, flags: bool = True

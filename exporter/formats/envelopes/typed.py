@@ -22,7 +22,9 @@ from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
 from exporter.formats.cased import Unclear
+from exporter.formats.envelopes.change import with_before
 from exporter.formats.envelopes.debezium import OPS, truncated
+from exporter.formats.envelopes.former import asked_before, of_former, told_of
 from exporter.formats.envelopes.hidden import Hidden
 from exporter.formats.envelopes.images import Mongo
 from exporter.formats.envelopes.opening import ENVELOPES
@@ -62,13 +64,17 @@ def fits_of(form: ValueFormat, event_type: str, schema: pa.Schema, routing: Rout
     inside = replace(inside, event_time=EventTime("record")) if outer else inside
     asked = Asked.by(event_type, schema, inside)
     mongo = Mongo(event_type, schema, inside) if form.envelope == "debezium_mongo" else None
-    return asked, lambda record, name: EnvelopeFit(record, name, asked, _Outer(routing, outer, mongo))
+    before = asked_before(schema, form.before)
+    former = Asked.by(event_type, before, of_former(routing)) if form.before else None
+    return asked, lambda record, name: EnvelopeFit(record, name, asked, _Outer(routing, outer, mongo, former))
 
 
 class _Outer:
-    """What is read of envelopes. time: whether the event time is. mongo: what reads rows that are texts."""
+    """What is read of envelopes. time: whether the event time is. mongo: what reads rows that are texts. former: what
+    is asked of images of before; None: nothing."""
 
-    def __init__(self, routing: Routing, time: bool, mongo: Mongo | None) -> None:
+    def __init__(self, routing: Routing, time: bool, mongo: Mongo | None, former: Asked | None) -> None:
+        self.former = former
         self.type_from = routing.type_from
         self.time = routing.event_time if time else None
         self.mongo = mongo
@@ -105,6 +111,8 @@ class EnvelopeFit:
             return
         self._fit = None if outer.mongo else Fit(kind, asked, name)
         self._hidden = None if outer.mongo else Hidden(kind, asked.read)
+        asks = outer.former and len(outer.former.schema) and not outer.mongo and "before" in self._rows
+        self._former = Fit(kind, outer.former, name) if asks and outer.former else None
 
     def read(self, typed: Typed) -> Read:
         """See Fitted."""
@@ -124,7 +132,10 @@ class EnvelopeFit:
         read = mongo.read(rows, deleted) if mongo else self._columns(rows, record, at)
         refused = {**typed.refused, **{int(typed.rows[row]): reason for row, reason in bad.items()}, **read.refused}
         where = at.take(pc.index_in(read.rows, pa.array(rows.rows, pa.int32())))
-        found = replace(read, refused=refused, cdc=changes.array(ops).take(where))
+        cdc = changes.array(ops).take(where)
+        if self._outer.former is not None:
+            cdc = with_before(cdc, self._before(self._outer.former, typed, read))
+        found = replace(read, refused=refused, cdc=cdc)
         return found if time is None else replace(found, time=time.take(where), truncated=read.truncated + cut)
 
     def _ops(self, record: pa.StructArray) -> tuple[pa.StringArray, dict[int, str]]:
@@ -152,6 +163,16 @@ class EnvelopeFit:
                 code = "partial_update" if self._outer.mongo and op == "u" else "no_image"
                 bad.setdefault(row, f"{code}: $.{'before' if op == 'd' else 'after'} is null or missing")
         return images
+
+    def _before(self, asked: Asked, typed: Typed, read: Read) -> list[str | None]:
+        """What columns held before, of each row that was read."""
+        if self._former is None or self._former.refusal:
+            return [None] * len(read.rows)
+        images = pc.struct_field(typed.record, "before")
+        told = pc.and_(pc.equal(pc.struct_field(typed.record, "op"), "u"), images.is_valid())
+        at = pc.indices_nonzero(pc.fill_null(told, False))
+        former = self._former.read(Typed(typed.rows[at.to_numpy()], images.take(at), {}, 0))
+        return told_of(former, read, asked.schema, self._asked.schema)
 
     def _columns(self, rows: Typed, envelopes: pa.StructArray, at: pa.Array) -> Read:
         """What is in the rows, without values that were not sent; these are named in `_rescued`.

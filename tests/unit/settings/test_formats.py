@@ -146,6 +146,8 @@ def test_a_proto_file_is_compiled_with_all_that_it_imports() -> None:
         (RAW + 'frame = "confluent"\n', "frame should be none with kind = bytes"),
         (RAW + 'schema_files = ["a.avsc"]\n', "schema_files has no effect with kind = bytes"),
         (RAW + 'semantic_types = "connect"\n', "semantic_types has no effect with kind = bytes"),
+        ('[value_format]\nbefore = ["id"]\n', "before has no effect with kind = json and envelope = none"),
+        (AVRO + 'envelope = "debezium_mongo"\nbefore = ["id"]\n' + REGISTRY, "and envelope = debezium_mongo"),
         ('[value_format]\nkind = "protobuf"\nframe = "single_object"\n', "frame should be none or confluent"),
         (AVRO + 'message = "A"\n' + REGISTRY, "message needs schema_files"),
         (AVRO + 'schema_files = ["a.proto"]\n', "should end in .avsc"),
