@@ -85,7 +85,7 @@ THIRD_PARTIES = {
     "local": "kafka moto typing_extensions werkzeug",
     "demo": "confluent_kafka fastavro kafka pyarrow rich",
     "drill": "click kafka pyarrow pydantic",
-    "ground": "apscheduler structlog",
+    "ground": "apscheduler botocore structlog",
     "offsets": "",
 }
 """Room -> what its modules may import beside the standard library and this repository."""

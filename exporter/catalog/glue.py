@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from exporter import aws
 from exporter.catalog.catalog import Columns, Entry, Found
 
 CALL_SECS = 10.0
@@ -40,7 +41,8 @@ class GlueCatalog:
         from botocore.config import Config
 
         config = Config(connect_timeout=CALL_SECS, read_timeout=CALL_SECS, retries={"total_max_attempts": 2})
-        return cls(database, boto3.client("glue", endpoint_url=endpoint or None, config=config))
+        session = boto3.session.Session(botocore_session=aws.session())
+        return cls(database, session.client("glue", endpoint_url=endpoint or None, config=config))
 
     def find(self, name: str) -> Found | None:
         table = self._table(name)

@@ -77,7 +77,7 @@ class DeltaTable:
                 self.store.sync(LOG_FOLDER)
             return log_files.newest_view(self.store) or self._view(self._snapshot())
         except Exception as error:  # py4j raises its own kinds; whatever it was, the table was not read
-            raise _unreadable(self.event_type, error) from error
+            raise _unreadable(self, self.event_type, error) from error
 
     @property
     def sql_name(self) -> str:
@@ -108,12 +108,7 @@ class DeltaTable:
 
     def not_synced(self, error: BaseException) -> bool:
         """Whether a commit was given up because something of it could not be brought to disk."""
-        java = getattr(error, "java_exception", None)
-        while java is not None:
-            if java.getClass().getName() == self.store.java.not_synced:
-                return True
-            java = java.getCause()
-        return False
+        return self.store.java.not_synced in _java_classes(error)
 
     def state(self) -> tuple[TableView, Callable[[], Iterator[list[str]]]] | None:
         """A fresh snapshot and the paths that it names, live files and tombstones, some at a time; None: no table.
@@ -124,7 +119,7 @@ class DeltaTable:
             snapshot = self._snapshot()
             view = self._view(snapshot)
         except Exception as error:
-            raise _unreadable(self.event_type, error) from error
+            raise _unreadable(self, self.event_type, error) from error
         return None if view is None else (view, lambda: self._named(snapshot))
 
     def _named(self, snapshot: Any) -> Iterator[list[str]]:
@@ -250,7 +245,7 @@ class DeltaTable:
         try:
             view = self._view(snapshot)
         except OSError as error:
-            raise _unreadable(self.event_type, error) from error
+            raise _unreadable(self, self.event_type, error) from error
         if view is None:
             raise LogCleaned(f"table {self.event_type}: version {version} can no longer be read")
         return view
@@ -286,8 +281,8 @@ class DeltaTable:
         try:
             return self._log().getSnapshotAt(version, none, none, False)
         except Exception as error:  # py4j raises its own kinds
-            if trouble := self.store.trouble():  # then nothing is known of the log
-                raise StorageSilent(f"table {self.event_type} cannot be read: {trouble}") from error
+            if trouble := first_line(error) if self.says_storage(error) else self.store.trouble():
+                raise StorageSilent(f"table {self.event_type} cannot be read: {trouble}") from error  # not the log's
             raise LogCleaned(
                 f"table {self.event_type}: version {version} can no longer be read: {first_line(error)}"
             ) from error
@@ -315,7 +310,12 @@ class DeltaTable:
                 "topic and, with `--apply`, accepts them if nothing is missing",
             ) from error
         except (OSError, ValueError) as error:
-            raise _unreadable(f"{self.event_type}: version {version}", error) from error
+            raise _unreadable(self, f"{self.event_type}: version {version}", error) from error
+
+    def says_storage(self, error: BaseException) -> bool:
+        """Whether an error of the JVM's is about the storage, which may do a moment later what it did not do now."""
+        head = self.store.java.of_storage
+        return bool(head) and any(name.startswith(head) for name in _java_classes(error))
 
     def _log(self) -> Any:
         return self._gateway.log(self.uri)
@@ -349,8 +349,17 @@ def _state(known: Any, transactions: Mapping[str, int]) -> LogState:
     return LogState(metadata, json.loads(known.protocol().json())["protocol"], transactions)
 
 
-def _unreadable(what: str, error: Exception) -> TableUnreadable:
+def _unreadable(table: DeltaTable, what: str, error: Exception) -> TableUnreadable:
     """Whether it is the table's fault or the storage's. what: the table, or some of it."""
     of_the_path = isinstance(error, FileNotFoundError | PermissionError | NotADirectoryError | IsADirectoryError)
-    kind = StorageSilent if isinstance(error, OSError) and not of_the_path else TableUnreadable
+    silent = (isinstance(error, OSError) and not of_the_path) or table.says_storage(error)
+    kind = StorageSilent if silent else TableUnreadable
     return kind(f"table {what} cannot be read: {first_line(error)}")
+
+
+def _java_classes(error: BaseException) -> Iterator[str]:
+    """The names of the classes that a Java exception and its causes are of; none of another."""
+    java = getattr(error, "java_exception", None)
+    while java is not None:
+        yield java.getClass().getName()
+        java = java.getCause()

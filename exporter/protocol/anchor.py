@@ -15,7 +15,7 @@ from typing import Any
 
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.user_metadata import moved_to, user_metadata
-from exporter.errors import ConfigError, ExporterError, TableUnwritable
+from exporter.errors import ConfigError, ExporterError, StorageSilent, TableUnwritable
 from exporter.faults import Fault, point
 from exporter.kafka.topics import FirstPosition, TopicReader, partitions_of
 from exporter.lake.change import Change
@@ -73,6 +73,8 @@ class Failed(Moved):
         if isinstance(self._error, ExporterError):
             return self._error
         says = first_line(self._error)
+        if self.table.says_storage(self._error):  # Delta's own words then hide what was said
+            return StorageSilent(f"table {self.table.event_type} cannot be written: {all_lines(self._error)}")
         if DELTA_REFUSES in says:
             return ConfigError(
                 f"table {self.table.event_type}: Delta refuses it: {all_lines(self._error)}",

@@ -23,6 +23,8 @@ NOT_STANDING = frozenset({408, 409, 412, 425, 429})
 """Client errors, by HTTP, that are none of whoever configured it."""
 TOO_LATE = ("RequestTimeout", "OperationAborted")
 """Codes of S3 that come as client errors, and pass."""
+EXPIRED = ("ExpiredToken", "TokenRefreshRequired")
+"""Codes of S3 for keys that have ended."""
 NO_CREDENTIALS = "no credentials: none in the environment, and no identity of this machine"
 """Where the last of a chain, the service that tells a machine who it is, is not there."""
 
@@ -60,6 +62,12 @@ def is_standing(error: BaseException) -> bool:
     if isinstance(error, Refused | ValueError) or any(mark in text for mark in STANDING):
         return True
     return (400 <= status < 500 and status not in NOT_STANDING) or status in (301, 307, 501)
+
+
+def may_have_expired(error: BaseException) -> bool:
+    """Whether keys may have ended between signing and answer. A HEAD is answered without a code."""
+    answer, status = _ANSWER.search(str(error)), _STATUS.search(str(error))
+    return answer[1] in EXPIRED if answer else status is not None and status[1] == "400"
 
 
 def said(error: BaseException) -> str:

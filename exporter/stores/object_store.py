@@ -17,10 +17,9 @@ import io
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
-from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Literal, TypeVar
 from urllib.parse import unquote
 
 from exporter.core.backoff import Backoff
@@ -38,6 +37,7 @@ PAUSE = Backoff(0.2, 5.0)
 WHOLE_BYTES_MAX = 4 << 20
 """A file up to which a reader takes all of it with its first request."""
 RANGE_BYTES = 1 << 20
+Answer = TypeVar("Answer")
 RIGHTS = "get, put, list and delete objects"
 _patience = Patience()
 
@@ -96,8 +96,8 @@ class ObjectStore:
         key, content = self._key(path), memoryview(body).cast("B")
         doubt, until = False, time.monotonic() + _patience.secs(self.root)
         for failures in count():
+            client = self._client(_patience.writing(self.root, len(content)))
             try:
-                client = self._client(_patience.writing(self.root, len(content)))
                 obstore.put(client, key, content, mode="create", use_multipart=False)
                 _patience.regained(self.root)
                 return
@@ -107,12 +107,11 @@ class ObjectStore:
                 if self.has_file(path):
                     raise FileExistsError(self.uri(path)) from None
                 met: Exception = error  # somebody else is at it, and may yet fail
-            except Refused:
-                raise
             except (BaseError, OSError) as error:
-                if isinstance(error, FileNotFoundError) or is_standing(error):
+                for_the_keys = self._is_for_the_keys(error, client)
+                if isinstance(error, FileNotFoundError) or (is_standing(error) and not for_the_keys):
                     raise Refused(errno.EACCES, said(error), self.uri(path)) from error
-                met, doubt = error, True
+                met, doubt = error, doubt or not for_the_keys
             if time.monotonic() + (pause := PAUSE.after(failures)) > until:
                 if doubt:  # else it answers
                     _patience.lost(self.root)
@@ -134,37 +133,42 @@ class ObjectStore:
     def replace(self, path: str, body: bytes) -> None:
         import obstore
 
-        with self._told(path):
-            obstore.put(self._reading(), self._key(path), body, use_multipart=False)
+        key = self._key(path)
+        self._asked(path, lambda client: obstore.put(client, key, body, use_multipart=False))
 
     def read(self, path: str) -> bytes:
         import obstore
 
-        with self._told(path):
-            return bytes(obstore.get(self._reading(), self._key(path)).bytes())
+        key = self._key(path)
+        return self._asked(path, lambda client: bytes(obstore.get(client, key).bytes()))
 
     def reader(self, path: str) -> BinaryIO:
         import obstore
 
-        with self._told(path):
-            found = obstore.get(self._reading(), self._key(path))
-            if found.meta["size"] <= WHOLE_BYTES_MAX:
-                return io.BytesIO(bytes(found.bytes()))
-            ranged = Ranged(lambda start, end: self._range(path, start, end), found.meta["size"])
-        return io.BufferedReader(ranged, RANGE_BYTES)
+        key = self._key(path)
+
+        def begun(client: Any) -> tuple[int, bytes]:
+            found = obstore.get(client, key)
+            size = int(found.meta["size"])
+            return size, bytes(found.bytes()) if size <= WHOLE_BYTES_MAX else b""
+
+        size, whole = self._asked(path, begun)
+        if size <= WHOLE_BYTES_MAX:
+            return io.BytesIO(whole)
+        return io.BufferedReader(Ranged(lambda start, end: self._range(path, start, end), size), RANGE_BYTES)
 
     def _range(self, path: str, start: int, end: int) -> bytes:
         import obstore
 
-        with self._told(path):
-            return bytes(obstore.get_range(self._reading(), self._key(path), start=start, end=end))
+        key = self._key(path)
+        return self._asked(path, lambda client: bytes(obstore.get_range(client, key, start=start, end=end)))
 
     def size(self, path: str) -> int | None:
         import obstore
 
+        key = self._key(path)
         try:
-            with self._told(path):
-                return int(obstore.head(self._reading(), self._key(path))["size"])
+            return self._asked(path, lambda client: int(obstore.head(client, key)["size"]))
         except FileNotFoundError:
             return None
 
@@ -181,8 +185,8 @@ class ObjectStore:
 
         if self.size(path) is None:
             return False
-        with self._told(path):
-            obstore.delete(self._reading(), self._key(path))
+        key = self._key(path)
+        self._asked(path, lambda client: obstore.delete(client, key))
         return True
 
     def sync(self, path: str) -> None:
@@ -196,37 +200,40 @@ class ObjectStore:
 
         prefix = self._key(folder)
         begins = f"{prefix}/" if prefix else ""
-        with self._told(folder):
+
+        def keys(client: Any) -> list[str]:
             if after:
-                found = obstore.list(self._reading(), prefix or None, offset=f"{begins}{after}")
-                keys = [one["path"] for some in found for one in some]
-            else:
-                listed = obstore.list_with_delimiter(self._reading(), prefix or None)
-                keys = [*listed["common_prefixes"], *(one["path"] for one in listed["objects"])]
-        names = {key.removeprefix(begins).partition("/")[0] for key in keys if key != prefix}
+                found = obstore.list(client, prefix or None, offset=f"{begins}{after}")
+                return [one["path"] for some in found for one in some]
+            listed = obstore.list_with_delimiter(client, prefix or None)
+            return [*listed["common_prefixes"], *(one["path"] for one in listed["objects"])]
+
+        names = {key.removeprefix(begins).partition("/")[0] for key in self._asked(folder, keys) if key != prefix}
         return [name for name in names if name > after]  # some stores do not know an offset, and list all
 
     def files(self, folder: str = "") -> Iterator[Entry]:
         import obstore
 
         prefix = self._key(folder)
-        with self._told(folder):
-            listed = obstore.list_with_delimiter(self._reading(), prefix or None)
+        listed = self._asked(folder, lambda client: obstore.list_with_delimiter(client, prefix or None))
         for one in listed["objects"]:
             if one["path"] != prefix:
                 name = one["path"].rpartition("/")[2]
                 yield Entry(f"{folder}/{name}" if folder else name, one["size"])
 
     def has_folder(self, path: str) -> bool:
-        return self._has_some(path, self._reading())
+        return self._has_some(path)
 
-    def _has_some(self, path: str, client: Any) -> bool:
+    def _has_some(self, path: str, waiting: Waiting | None = None) -> bool:
         import obstore
 
         prefix = self._key(path)
-        with self._told(path):
+
+        def some(client: Any) -> bool:
             found = obstore.list(client, prefix or None, chunk_size=2)
             return any(one["path"] != prefix for one in next(iter(found), []))
+
+        return self._asked(path, some, waiting)
 
     def has_file(self, path: str) -> bool:
         return self.size(path) is not None
@@ -240,17 +247,21 @@ class ObjectStore:
 
         self._key(path)
         name = f".{uuid.uuid4().hex}.tmp"
-        probe = f"{path}/{name}" if path else name
+        key = self._key(f"{path}/{name}" if path else name)
+
+        def refuses(client: Any) -> bool:
+            obstore.put(client, key, b"0", use_multipart=False)
+            try:
+                obstore.put(client, key, b"1", mode="create", use_multipart=False)
+            except AlreadyExistsError:
+                return True
+            finally:
+                obstore.delete(client, key)
+            return False
+
         try:
-            with self._told(path):
-                client, key = self._reading(), self._key(probe)
-                obstore.put(client, key, b"0", use_multipart=False)
-                try:
-                    obstore.put(client, key, b"1", mode="create", use_multipart=False)
-                except AlreadyExistsError:
-                    return None
-                finally:
-                    obstore.delete(client, key)
+            if self._asked(path, refuses):
+                return None
         except (Refused, FileNotFoundError) as error:
             words = str(error.strerror)
             hint = next((hint for word, hint in self.hints.items() if word in words), "")
@@ -271,7 +282,7 @@ class ObjectStore:
 
     def trouble(self) -> str:
         try:
-            self._has_some("", self._client(PROBING))
+            self._has_some("", PROBING)
         except OSError as error:
             return f"{self.root}: {error.strerror or error}"
         return ""
@@ -279,24 +290,33 @@ class ObjectStore:
     def require_same_names(self, encoding: Callable[[], str | None], values: bool = False) -> None:
         """Keys are UTF-8 for everybody."""
 
-    def _reading(self) -> Any:
-        return self._client(_patience.reading(self.root))
+    def _is_for_the_keys(self, error: Exception, client: Any) -> bool:
+        """Whether a request may have been refused only because the keys that signed it have ended meanwhile."""
+        return False
 
-    @contextmanager
-    def _told(self, path: str) -> Iterator[None]:
-        """Raises OSError for whatever the store does not do, FileNotFoundError for what is not there."""
+    def _asked(self, path: str, ask: Callable[[Any], Answer], waiting: Waiting | None = None) -> Answer:
+        """What a client says. Raises OSError for what the store does not do, FileNotFoundError for what is not there.
+
+        Where only the keys had ended it is asked again, which signs with others. waiting: None: as long as usual.
+        """
         from obstore.exceptions import BaseError
 
-        try:
-            yield
-        except Refused:
-            raise
-        except (FileNotFoundError, BaseError) as error:
-            told = os_error(error, self.uri(path))
-            if not isinstance(told, Refused | FileNotFoundError):
-                _patience.lost(self.root)
-            raise told from error
-        _patience.regained(self.root)
+        client = self._client(waiting or _patience.reading(self.root))
+        failures, until = 0, time.monotonic() + _patience.secs(self.root)
+        while True:
+            try:
+                answer = ask(client)
+                _patience.regained(self.root)
+                return answer
+            except (FileNotFoundError, BaseError) as error:
+                pause = PAUSE.after(failures)
+                if not self._is_for_the_keys(error, client) or time.monotonic() + pause > until:
+                    told = os_error(error, self.uri(path))
+                    if not isinstance(told, Refused | FileNotFoundError):
+                        _patience.lost(self.root)
+                    raise told from error
+            time.sleep(pause)  # pace of the tries, bounded by `until`
+            failures += 1
 
 
 def require_root(root: str, schemes: str) -> None:

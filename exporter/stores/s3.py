@@ -18,10 +18,12 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, ClassVar
 
+from exporter import aws
 from exporter.stores.object_client import Waiting, kept_client
-from exporter.stores.object_errors import Refused
+from exporter.stores.object_errors import Refused, may_have_expired
 from exporter.stores.object_store import ObjectStore, require_root
 from exporter.stores.store import JavaSide
+from exporter.text import first_line
 
 LOG_STORE = "exporter.S3LogStore"
 CHECKSUMS = "exporter.S3Checksums"
@@ -31,10 +33,13 @@ VARIABLES = {
     "region": ("AWS_REGION", "AWS_DEFAULT_REGION"),
 }
 """Of the environment, by option, the first one that is there."""
+ANSWERS = "org.apache.hadoop.fs.s3a.AWS"
+"""So the names of Hadoop's errors for an answer of the store begin, but for what is not there or is not allowed. One is
+a 400, as after keys that have ended, which neither Hadoop nor the SDK tries again."""
 REGION = "us-east-1"
 """Where nothing says one; stores that are not AWS's take any."""
 KEPT_FOR = timedelta(minutes=5)
-"""How long credentials are believed before the chain is asked again. It renews them 15 min before they expire."""
+"""obstore asks for credentials before each request that comes so near to their end: thus before each."""
 BOUNDS = {
     "connection.establish.timeout": "15s", "connection.timeout": "15s", "connection.request.timeout": "20s",
     "attempts.maximum": "2", "retry.limit": "2", "retry.interval": "500ms",
@@ -80,6 +85,9 @@ class S3Store(ObjectStore):
         bucket = self.root.partition("://")[2].partition("/")[0]
         return _client(bucket, tuple(sorted(self.options.items())), waiting)
 
+    def _is_for_the_keys(self, error: Exception, client: Any) -> bool:
+        return client.credential_provider.renews and may_have_expired(error)
+
     @property
     def java(self) -> JavaSide:
         told = self.options
@@ -99,7 +107,7 @@ class S3Store(ObjectStore):
             **{f"spark.hadoop.fs.s3a.{name}": text for name, text in hadoop.items()},
         }
         sources = tuple(Path(__file__).with_name(f"{name.rpartition('.')[2]}.java") for name in (LOG_STORE, CHECKSUMS))
-        return JavaSide(settings=settings, sources=sources, jar_sets=("s3",))
+        return JavaSide(settings=settings, sources=sources, jar_sets=("s3",), of_storage=ANSWERS)
 
 
 def _of_environment() -> dict[str, str]:
@@ -115,12 +123,16 @@ def _region(options: Mapping[str, str]) -> str:
 
 
 def _chain(ask: Callable[[Any], Any]) -> Any:
-    """What the standard chain says. Raises Refused for a profile that is not there, or a file that cannot be read."""
-    import botocore.session
-    from botocore.exceptions import BotoCoreError
+    """What the standard chain says. Raises Refused for a profile that is not there, or a file that cannot be read.
+
+    OSError where credentials would come from elsewhere, a process or STS, and do not.
+    """
+    from botocore.exceptions import BotoCoreError, CredentialRetrievalError
 
     try:
-        return ask(botocore.session.get_session())
+        return ask(aws.session())
+    except CredentialRetrievalError as error:
+        raise OSError(errno.EIO, f"no credentials: {first_line(error)}") from error
     except BotoCoreError as error:
         raise Refused(errno.EACCES, f"no credentials: {error}") from error
 
@@ -151,12 +163,13 @@ def _client(bucket: str, options: tuple[tuple[str, str], ...], waiting: Waiting)
 
 
 class _Chain:
-    """Credentials of the standard chain, for obstore, which asks again when those that it has expire."""
+    """Credentials of the standard chain, for obstore. renews: whether it may give others another time."""
 
     def __init__(self) -> None:
         self._found = _chain(lambda session: session.get_credentials())
         if self._found is None:
             raise Refused(errno.EACCES, "no credentials: AWS's standard chain finds none")
+        self.renews = isinstance(self._found, aws.Keys)
 
     def __call__(self) -> dict[str, Any]:
         """Raises botocore's errors, of which obstore makes one of its own."""

@@ -42,7 +42,8 @@ class JavaSide:
     settings: Spark's, the log store class among them. sources: Java files of one class each, compiled at the session's
     start. jar_sets: of spark/jars.txt, behind Spark's own; jars_first: before them, where they stand for some of them.
     sync_setting: Hadoop's name for whether a commit is on disk before its writer is told. not_synced: the class of the
-    error that says that it could not be brought there.
+    error that says that it could not be brought there. of_storage: how the names of those begin by which its client
+    says that the storage did not do something now; empty: none is known.
     """
 
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -51,6 +52,7 @@ class JavaSide:
     jars_first: bool = False
     sync_setting: str = ""
     not_synced: str = ""
+    of_storage: str = ""
 
 
 class Store(Protocol):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from exporter import aws
 from exporter.core.backoff import Backoff
 from exporter.wal.dynamodb_items import Item
 from offsets.intents import WalMismatch, WalUnreachable
@@ -103,7 +104,7 @@ _CONDITION = "ConditionalCheckFailed"
 _PASSING = {
     "ProvisionedThroughputExceeded", "ThrottlingError", "Throttling", "RequestLimitExceeded", "InternalServerError",
     "ServiceUnavailable", "TransactionConflict", "TransactionInProgress", "LimitExceeded",
-    "ContinuousBackupsUnavailable",
+    "ContinuousBackupsUnavailable", "ExpiredToken",
 }  # fmt: skip
 
 
@@ -121,7 +122,8 @@ def connect(endpoint: str = "", deadline_secs: float = DEADLINE_SECS) -> Calls:
         tcp_keepalive=True,
     )
     try:
-        client = boto3.session.Session().client("dynamodb", endpoint_url=endpoint or None, config=config)
+        session = boto3.session.Session(botocore_session=aws.session())
+        client = session.client("dynamodb", endpoint_url=endpoint or None, config=config)
     except (BotoCoreError, ValueError) as error:
         raise WalUnreachable(f"no DynamoDB client: {error}") from error
     return Calls(client, deadline_secs, local=bool(endpoint))

@@ -277,6 +277,7 @@ def test_three_failures_of_ten_calls_change_nothing(store: Store) -> None:
     kinds = [
         ConnectionClosedError(endpoint_url="somewhere"), failure("ProvisionedThroughputExceededException", "any"),
         failure("InternalServerError", "any", status=500), failure("TransactionConflictException", "any"),
+        failure("ExpiredTokenException", "any"),
     ]  # fmt: skip
 
     def around(name: str, go_on: Callable[[], Any]) -> Any:

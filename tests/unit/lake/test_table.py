@@ -14,6 +14,7 @@ from exporter.lake import log_files
 from exporter.lake.table import DeltaTable
 from exporter.stores.file import JAVA, FileStore
 from exporter.stores.memory import DISKS, Disk, MemoryStore
+from exporter.stores.s3 import S3Store
 from exporter.stores.store import Store
 
 
@@ -89,18 +90,39 @@ def test_entries_without_a_byte_are_named_from_the_newest_back(table: DeltaTable
     assert table.empty_entries(5, 10) == [5, 4, 2] and table.empty_entries(5, 2) == [5, 4]
 
 
+def java(name: str, cause: Any = None) -> Any:
+    """An exception of Java's, by its class."""
+    cls = SimpleNamespace(getName=lambda: name)
+    return SimpleNamespace(getClass=lambda: cls, getCause=lambda: cause, toString=lambda: name)
+
+
+def raised(java_exception: Any) -> BaseException:
+    """As py4j raises it."""
+    error: Any = RuntimeError()
+    error.java_exception = java_exception
+    return error
+
+
 def test_what_the_store_s_commits_say_of_the_disk_is_told_from_all_else() -> None:
     """By the class of the error, wherever in the chain of causes it stands."""
     table = table_in(FileStore("/lake/order"))
-
-    def java(name: str, cause: Any = None) -> Any:
-        return SimpleNamespace(getClass=lambda: SimpleNamespace(getName=lambda: name), getCause=lambda: cause)
-
-    def raised(java_exception: Any) -> BaseException:
-        error: Any = RuntimeError()
-        error.java_exception = java_exception
-        return error
-
     wrapped = java("org.apache.spark.SparkException", java(JAVA.not_synced))
     assert table.not_synced(raised(wrapped)) and table.not_synced(raised(java(JAVA.not_synced)))
     assert not table.not_synced(raised(java("java.io.IOException"))) and not table.not_synced(OSError())
+
+
+def test_what_a_store_s_client_says_in_the_jvm_is_no_table_that_cannot_be_read() -> None:
+    """One answer of S3, as after keys that have ended, ended the task with 70: it may be another a moment later."""
+    gateway: Any = None
+    of_s3 = DeltaTable(gateway, S3Store.at("s3://lake/order"), "app", "order", sync=False)
+    of_a_disk = DeltaTable(gateway, FileStore("/lake/order"), "app", "order", sync=False)
+    bad_request = java("java.io.IOException", java("org.apache.hadoop.fs.s3a.AWSBadRequestException"))
+    damaged = java("java.io.IOException", java("com.fasterxml.jackson.core.JsonParseException"))
+    for table, what, silent in (of_s3, bad_request, True), (of_s3, damaged, False), (of_a_disk, bad_request, False):
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(TableUnreadable) as told:
+            patch.setattr(log_files, "newest_view", lambda store, what=what: (_ for _ in ()).throw(raised(what)))
+            table.view()
+        assert isinstance(told.value, StorageSilent) == silent
+    gateway = SimpleNamespace(none=None, log=lambda uri: (_ for _ in ()).throw(raised(bad_request)))
+    with pytest.raises(StorageSilent):
+        DeltaTable(gateway, S3Store.at("s3://lake/order"), "app", "order").view_at(3)
