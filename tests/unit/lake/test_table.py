@@ -16,6 +16,7 @@ from exporter.stores.file import JAVA, FileStore
 from exporter.stores.memory import DISKS, Disk, MemoryStore
 from exporter.stores.s3 import S3Store
 from exporter.stores.store import Store
+from tests.support.java import java, raised
 
 
 def table_in(store: Store) -> DeltaTable:
@@ -88,19 +89,6 @@ def test_entries_without_a_byte_are_named_from_the_newest_back(table: DeltaTable
     for version, body in ((2, b""), (3, b"{}"), (4, b""), (5, b"")):
         table.store.write_once(log_files.entry(version), body)
     assert table.empty_entries(5, 10) == [5, 4, 2] and table.empty_entries(5, 2) == [5, 4]
-
-
-def java(name: str, cause: Any = None) -> Any:
-    """An exception of Java's, by its class."""
-    cls = SimpleNamespace(getName=lambda: name)
-    return SimpleNamespace(getClass=lambda: cls, getCause=lambda: cause, toString=lambda: name)
-
-
-def raised(java_exception: Any) -> BaseException:
-    """As py4j raises it."""
-    error: Any = RuntimeError()
-    error.java_exception = java_exception
-    return error
 
 
 def test_what_the_store_s_commits_say_of_the_disk_is_told_from_all_else() -> None:

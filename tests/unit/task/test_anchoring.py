@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -14,16 +14,18 @@ from exporter.core.manifest import RoundResult
 from exporter.core.memory_committer import MemoryCommitter
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.core.writers import Fragment, PartitionPlan, StagedFile, Writer, WriterKey
-from exporter.errors import BrokerSilent, ConfigError
+from exporter.errors import BrokerSilent, ConfigError, StorageSilent
 from exporter.lake.table import DeltaTable
 from exporter.protocol.anchor import Failed, Moved, Switched
 from exporter.protocol.known import KnownTables
 from exporter.stores.memory import MemoryStore
+from exporter.stores.s3 import S3Store
 from exporter.task.anchoring import Anchoring
 from offsets.names import AppId
 from offsets.positions import Position
 from offsets.ranges import OffsetRange, TopicPartition
 from offsets.table_log import TableView
+from tests.support.java import java, raised
 from tests.support.lakes import wait_until
 from tests.support.snapshots import P0
 
@@ -130,6 +132,15 @@ def test_what_no_waiting_changes_ends_the_task_once_it_has_lasted(place: Place) 
     with pytest.raises(ConfigError, match="Delta refuses it"):
         for second in range(20, 40):
             assert place.tick(second) is None
+
+
+def test_what_the_storage_did_not_do_is_no_refusal_of_delta_s() -> None:
+    """Delta has words of its own for a folder that could not be made, as with keys that had ended: it ended with 2."""
+    table = DeltaTable(cast(Any, None), S3Store.at("s3://lake/click"), "app", "click")
+    says = "[DELTA_CANNOT_CREATE_LOG_PATH] Cannot create s3a://lake/click/_delta_log"
+    for cause, kind in ("fs.s3a.AWSBadRequestException", StorageSilent), ("fs.FileAlreadyExistsException", ConfigError):
+        error = raised(java("org.apache.spark.sql.delta.DeltaIOException", java(f"org.apache.hadoop.{cause}"), says))
+        assert type(Failed(table, error).said()) is kind
 
 
 def test_after_a_switch_its_partitions_are_read_again(place: Place) -> None:
