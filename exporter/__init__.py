@@ -29,7 +29,7 @@ The rooms in the order in which a record meets them; README.md beside this file 
     local/         Servers and child processes on this machine, for the demo, the drill, tests and benchmark.
     demo/          The tour.
     drill/         `exporter drill`: faults in real exporters, under load, until they have recovered, then an audit.
-    exporter/*.py  Errors, fault points, logs, secrets, keys of AWS, texts, times and the end of a process: usable from everywhere.
+    exporter/*.py  Errors, fault points, logs, secrets, texts, times and the end of a process: usable from everywhere.
     offsets/       The rules of landing each record exactly once, and the stored views they read.
 """
 
