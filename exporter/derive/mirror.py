@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from exporter.derive.mirror_audit import audited
 from exporter.derive.mirror_carried import carried_over
 from exporter.derive.mirror_merge import IN_ALL, Statements
 from exporter.derive.mirror_purge import Purge
-from exporter.derive.mirror_rows import BASE, OWN, RULES, Shape, fingerprint, schema_of
+from exporter.derive.mirror_rows import BASE, OWN, RULES, Shape, counted, fingerprint, schema_of
 from exporter.derive.mirror_sql import CHANGES, EVERY, bounds_of, bounds_sql, lacking_sql, merge_sql
 from exporter.derive.mirror_todo import Todo, left_in_all, lost_keys, todo
 from exporter.derive.mirror_truncated import Truncate, Truncates, property_of, taken_of
@@ -104,7 +104,7 @@ class MirrorJob:
         due = Todo(found=slices(NOTHING, source.now))
         if view is not None:
             due = self._due(view, source)
-        of_rows = due.rewound or not source.frame().where(within(due.found)).isEmpty()
+        of_rows = due.rewound or (due.found and not source.frame().where(within(due.found)).isEmpty())
         behind = sum(one.offsets for one in due.found) if of_rows else 0
         facts: dict[str, Any] = {"of version": f"{due.since} of {source.view.version}", **others_told(source)}
         if says := due.rewound or due.says or self._outdated(view):
@@ -161,8 +161,9 @@ class MirrorJob:
     def _made_anew(self, view: TableView | None, source: Pinned, says: str = "", carries_over: bool = False) -> Ran:
         """carries_over: also what the mirror has of rows that the source has lost."""
         shape, rows = self._shape(source), source.own()
-        counted, newest = shape.counted(rows), self._truncates.newest(source, view)
-        made = shape.newest(self._truncates.without_older(rows, newest, source.now), counted.speaks)
+        found, newest = shape.counted(rows), self._truncates.newest(source, view)
+        later = self._truncates.without_older(rows, newest, source.now)
+        made = shape.newest(shape.grouped(later), later if found.speaks else None)
         schema, by = schema_of(made), [quoted(key) for key in self._table.keys]
         if view is not None and carries_over:
             self._growth(view, made)
@@ -176,7 +177,7 @@ class MirrorJob:
         commit = Commit(
             made.repartitionByRange(*by).sortWithinPartitions(*by),
             self._progress(source, source.view.version),
-            says={**_told(counted.left), IN_ALL: dict(counted.left)},
+            says={**_told(found.left), IN_ALL: dict(found.left)},
             create=schema if view is None else None,
             evolve=None if view is None or view.schema_json == schema else schema,
             removes_all=True,
@@ -185,7 +186,7 @@ class MirrorJob:
         version = self._target.commit(view, commit)
         rows_now = self._target.added_rows(version)
         told = "; ".join(filter(None, (says, f"rows older than {newest} are not in it" if newest else "")))
-        return Ran(self.name, rows_now, version, says=_joined(told, counted.left), left_out=counted.left)
+        return Ran(self.name, rows_now, version, says=_joined(told, found.left), left_out=found.left)
 
     def _emptied(self, view: TableView, source: Pinned, newest: Truncate | None, due: Todo) -> tuple[TableView, Ran]:
         """The mirror without what rows made that are older than a truncate, in a commit of its own; then another one
@@ -214,33 +215,39 @@ class MirrorJob:
     ) -> Ran:
         """commits: also where there is no row, as the source's version is to be said."""
         shape, rows = self._shape(source), source.frame().where(within(due.found))
-        counted = shape.counted(rows)
-        if not (counted.rows or commits) and source.view.version - due.since < EMPTY_VERSIONS_MAX:
-            return Ran(self.name)
-        changes = shape.newest(self._truncates.without_older(rows, newest, source.now), counted.speaks)
-        if due.says:
-            changes.createOrReplaceTempView(EVERY)
-            changes = self._session.sql(lacking_sql(shape, self._target.table.sql_name))
-        with _kept(changes):
+        later = self._truncates.without_older(rows, newest, source.now)
+        groups = shape.grouped(later)
+        with ExitStack() as kept:
+            if not due.says:  # else they may be many, and what the mirror lacks of them is kept
+                kept.enter_context(_kept(groups))
+            of_groups = None if due.says else counted(groups)
+            found = shape.counted(rows) if of_groups is None or newest else of_groups
+            if not (found.rows or commits) and source.view.version - due.since < EMPTY_VERSIONS_MAX:
+                return Ran(self.name)
+            changes = shape.newest(groups, later if found.speaks else None)
+            if due.says:
+                changes.createOrReplaceTempView(EVERY)
+                changes = self._session.sql(lacking_sql(shape, self._target.table.sql_name))
+                kept.enter_context(_kept(changes))
             view = self._evolved(view, changes)
             changes.createOrReplaceTempView(CHANGES)
             key = self._table.keys[0]
-            values = _bounds(key, changes)
+            values = bounds_of(*(_bounds(key, changes) if of_groups is None else of_groups.bounds))
             sql = merge_sql(shape, self._target.table.sql_name, bounds_sql(key) if values else "")
             (progress,) = self._progress(source, source.view.version).items()
-            in_all = self._left_in_all(view, source, due, counted.left)
-            says = {**_told(counted.left), IN_ALL: in_all, "rows": counted.rows}
+            in_all = found.left if due.says else self._left_in_all(view, source, due, found.left)
+            says = {**_told(found.left), IN_ALL: dict(in_all), "rows": found.rows}
             version, changed = self._statements.commit(view, sql, says, progress, values)
         purged = self._purge.due(time.monotonic())
         told = "; ".join(filter(None, (due.says, f"{purged} deleted keys purged" if purged else "")))
-        return Ran(self.name, max(changed, 0), version, says=_joined(told, counted.left), left_out=counted.left)
+        return Ran(self.name, max(changed, 0), version, says=_joined(told, found.left), left_out=found.left)
 
-    def _left_in_all(self, view: TableView, source: Pinned, due: Todo, now: Mapping[str, int]) -> dict[str, int]:
+    def _left_in_all(self, view: TableView, source: Pinned, due: Todo, now: Mapping[str, int]) -> Mapping[str, int]:
         """Why -> how many rows are left out of all that the mirror has after a run; counted anew where that is not a
         sum. now: of those that the run takes."""
         before = left_in_all(self._target.table, view, self.name)
         if before is None or due.again:
-            return dict(self._shape(source).counted(source.own()).left)
+            return self._shape(source).counted(source.own()).left
         return {why: before.get(why, 0) + now.get(why, 0) for why in {*before, *now}}
 
     def _evolved(self, view: TableView, changes: DataFrame) -> TableView:
@@ -268,9 +275,9 @@ def _both(first: Ran, then: Ran) -> Ran:
     return replace(then, rows=first.rows + then.rows, says=says)
 
 
-def _bounds(key: str, changes: DataFrame) -> dict[str, Any]:
+def _bounds(key: str, changes: DataFrame) -> tuple[Any, Any]:
     least, most = changes.selectExpr(f"min({quoted(key)})", f"max({quoted(key)})").collect()[0]
-    return bounds_of(least, most)
+    return least, most
 
 
 def _told(left: Mapping[str, int]) -> dict[str, Any]:

@@ -12,12 +12,12 @@ of and that is no column yet has its order in `_written` too (WROTE): it may be 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import MapType, StructType
 
@@ -30,8 +30,8 @@ from exporter.settings.derive_mirror import MirrorTable
 from exporter.sql_text import column, literal, quoted
 
 ORDER, DELETED, BASE, WRITTEN = "_order", "_deleted", "_base", "_written"
-OP, SILENT = "_mirror_op", "_mirror_silent"
-OWN = frozenset({ORDER, DELETED, BASE, WRITTEN, OP, SILENT})
+OP, SILENT, WHY = "_mirror_op", "_mirror_silent", "_mirror_why"
+OWN = frozenset({ORDER, DELETED, BASE, WRITTEN, OP, SILENT, WHY})
 OF_THE_ROW = frozenset({"_kafka", "_event_time", "_cdc", BEFORE})
 """Columns that say something of the newest row itself: no row lets them be."""
 RESCUED = "_rescued"
@@ -43,11 +43,15 @@ POSITION = ("epoch", "offset", "topic", "partition")
 
 @dataclass(frozen=True)
 class Counted:
-    """What rows of a source are. left: why -> how many are in no mirror. speaks: of names that are no columns."""
+    """What rows of a source are. left: why -> how many are in no mirror. speaks: of names that are no columns.
+
+    bounds: the least and the greatest value of the first part of a key; null where they were not looked for.
+    """
 
     rows: int
     left: Mapping[str, int]
     speaks: bool
+    bounds: tuple[Any, Any] = (None, None)
 
 
 @dataclass(frozen=True)
@@ -141,16 +145,16 @@ class Shape:
         sent = f"NOT ({here} IS NULL AND array_contains({SILENT}, {name}))"
         return f"{OP} = 'delete' OR (({OP} <> 'patch' OR {named}) AND {sent})"
 
-    def newest(self, rows: DataFrame, speaks: bool = True) -> DataFrame:
-        """One row per key, as a mirror has it, of all that the rows do. speaks: of which names, as counted() tells."""
-        wanted = self._wanted(rows)
-        if BEFORE in self.columns and self.table.op:
-            moved = moved_away(rows, self.table.keys, self.order, self.op)
-            does = f"'delete' AS {OP}", f"{NO_NAMES} AS {SILENT}"
-            wanted = wanted.unionByName(moved.selectExpr(*map(column, self.columns), ORDER, *does))
-        by = [sf.expr(quoted(key)).alias(f"_key{n}") for n, key in enumerate(self.table.keys)]
+    def grouped(self, rows: DataFrame) -> DataFrame:
+        """All that rows say, in one pass: a row per key, and one per reason why rows are in no mirror.
+
+        _mirror_why: null of keys. _rows, _speaks: as counted() tells. _key<n>: of keys alone. The rest: for newest().
+        """
+        by = [sf.expr(f"CASE WHEN {WHY} IS NULL THEN {quoted(key)} END").alias(f"_key{n}")
+              for n, key in enumerate(self.table.keys)]  # fmt: skip
         last = ", ".join((*map(column, self.of_the_newest), ORDER, f"{OP} = 'delete' AS {DELETED}"))
-        found = [sf.expr(f"max_by(struct({last}), {ORDER})").alias("_newest")]
+        found = [sf.expr(f"max_by(struct({last}), {ORDER})").alias("_newest"), sf.sum("_one").alias("_rows")]
+        found.append(sf.expr(f"bool_or({self._speaks})").alias("_speaks"))
         own = self.own_writers
         for n, name in enumerate(own):
             writes = f"FILTER (WHERE {self.writes(literal(name), column(name))})"
@@ -159,25 +163,39 @@ class Shape:
             found.append(sf.expr(f"max({ORDER}) {writes}").alias(f"_order{n}"))
         if own:
             found.append(sf.expr(f"max({ORDER}) FILTER (WHERE {OP} <> 'patch')").alias(BASE))
+        return self._marked(rows).groupBy(WHY, *by).agg(*found)
+
+    def newest(self, groups: DataFrame, speaking: DataFrame | None = None) -> DataFrame:
+        """One row per key, as a mirror has it. groups: grouped(). speaking: their rows, if they speak of names that
+        are no columns."""
+        made, own = groups.where(f"{WHY} IS NULL"), self.own_writers
         values = {name: f"_value{n} AS {column(name)}" for n, name in enumerate(own)}
         shown = [values.get(name, f"_newest.{column(name)}") for name in self.columns]
         shown += [f"_newest.{ORDER}", f"_newest.{DELETED}"]
-        made = wanted.groupBy(*by).agg(*found)
         if own:
             orders = f"map({', '.join(f'{literal(name)}, _order{n}' for n, name in enumerate(own))})"
-            if speaks:
-                made = made.join(self._others(wanted, by), [f"_key{n}" for n in range(len(by))], "left")
+            if speaking is not None:
+                made = made.join(self._others(speaking), [f"_key{n}" for n in range(len(self.table.keys))], "left")
                 orders = f"coalesce(map_concat({orders}, _others), {orders})"
             shown += [BASE, f"{deviating(orders, BASE)} AS {WRITTEN}"]
         return made.selectExpr(*shown)
 
-    def _wanted(self, rows: DataFrame) -> DataFrame:
-        return rows.where(f"{self.left_out} IS NULL").selectExpr(
-            *map(column, self.columns), f"{self.order} AS {ORDER}", f"{self.op} AS {OP}", f"{self.silent} AS {SILENT}"
-        )
+    def _marked(self, rows: DataFrame) -> DataFrame:
+        """Rows with their order, what they do, what they did not send, and why they are in no mirror. _one: 1, and 0 of
+        those that are in it once more, as deletes of former keys."""
+        told = ((self.order, ORDER), (self.op, OP), (self.silent, SILENT), (self.left_out, WHY), ("1", "_one"))
+        names = [*map(column, self.columns)]
+        marked = rows.selectExpr(*names, *(f"{sql} AS {name}" for sql, name in told))
+        if BEFORE not in self.columns or not self.table.op:
+            return marked
+        does = (f"'delete' AS {OP}", f"{NO_NAMES} AS {SILENT}", f"CAST(NULL AS STRING) AS {WHY}", "0 AS _one")
+        moved = moved_away(rows, self.table.keys, self.order, self.op)
+        return marked.unionByName(moved.selectExpr(*names, ORDER, *does))
 
-    def _others(self, wanted: DataFrame, by: Sequence[Column]) -> DataFrame:
+    def _others(self, rows: DataFrame) -> DataFrame:
         """Key -> `_others`, the orders of names that are no columns, for keys whose rows speak of any."""
+        wanted = self._marked(rows).where(f"{WHY} IS NULL")
+        by = [sf.expr(quoted(key)).alias(f"_key{n}") for n, key in enumerate(self.table.keys)]
         keys = [f"_key{n}" for n in range(len(by))]
         names = wanted.select(*by, sf.explode(sf.expr(self.spoken_of)).alias("_name")).distinct()
         writes = f"FILTER (WHERE {self.writes('_name', 'CAST(NULL AS STRING)')})"
@@ -185,15 +203,25 @@ class Shape:
         orders = of_each.agg(sf.expr(f"max({ORDER}) {writes}").alias("_at"))
         return orders.groupBy(*keys).agg(sf.expr("map_from_entries(collect_list(struct(_name, _at)))").alias("_others"))
 
+    @property
+    def _speaks(self) -> str:
+        return f"size({self.spoken_of}) > 0" if self.own_writers else "false"
+
     def counted(self, rows: DataFrame) -> Counted:
-        """How many rows there are, and why how many of them are left out."""
-        if self.own_writers:
-            rows = rows.selectExpr("*", f"{self.op} AS {OP}", f"{self.silent} AS {SILENT}")
-        spoken = f"bool_or(size({self.spoken_of}) > 0)" if self.own_writers else "false"
-        by = rows.groupBy(sf.expr(self.left_out).alias("why"))
-        found = by.agg(sf.count("*").alias("rows"), sf.expr(spoken).alias("speaks")).collect()
-        left = {one["why"]: one["rows"] for one in found if one["why"]}
-        return Counted(sum(one["rows"] for one in found), left, any(one["speaks"] for one in found))
+        """How many rows there are, and why how many of them are left out; without bounds."""
+        told = self._marked(rows).selectExpr(WHY, "_one AS _rows", f"{self._speaks} AS _speaks", "NULL AS _key0")
+        return counted(told)
+
+
+def counted(groups: DataFrame) -> Counted:
+    """The same of what Shape.grouped() made, with bounds."""
+    told = groups.groupBy(WHY).agg(
+        sf.sum("_rows").alias("rows"), sf.bool_or("_speaks").alias("speaks"),
+        sf.min("_key0").alias("least"), sf.max("_key0").alias("most"),
+    ).collect()  # fmt: skip
+    left = {one[WHY]: one["rows"] for one in told if one[WHY]}
+    bounds = next(((one["least"], one["most"]) for one in told if not one[WHY]), (None, None))
+    return Counted(sum(one["rows"] for one in told), left, any(one["speaks"] for one in told), bounds)
 
 
 RULES = "2"

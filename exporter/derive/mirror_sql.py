@@ -93,4 +93,5 @@ def _newer(name: str) -> str:
 
 
 def _greater(mine: str, theirs: str) -> str:
-    return f"coalesce({mine} > {theirs}, {mine} IS NOT NULL AND {theirs} IS NULL)"
+    """Never null; null is less than all else, as it is within a struct."""
+    return f"struct({mine}) > struct({theirs})"

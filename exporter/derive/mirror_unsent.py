@@ -33,12 +33,13 @@ def is_unsent(member: str) -> str:
     spelt = f"size(numbers) = {len(PLACEHOLDER_BYTES)} AND get(numbers, 0) > 0 AND {spells}"
     points = ", ".join(f"'{wkb}'" for wkb in sorted(POINTS))
     nowhere = [f"try_cast(get_json_object(member, '$.{name}') AS DOUBLE) = {NOWHERE}" for name in "xy"]
-    found = (
-        f"member IN ({whole})",
+    parsed = (
         f"exists(array(from_json(member, 'ARRAY<DOUBLE>')), numbers -> coalesce({spelt}, false))",
         f"get_json_object(member, '$.wkb') IN ({points})",
         " AND ".join(nowhere),
     )
+    each = " OR ".join(f"coalesce({one}, false)" for one in parsed)
+    # nearly all members are texts: to find out by a parser that one is no JSON takes longer than all else
+    found = f"member IN ({whole}) OR (member RLIKE '^[ \\\\t\\\\r\\\\n]*[\\\\[{{]' AND ({each}))"
     # what is asked of more than once stands in a lambda, where it is a value: SQL has no other name for it
-    each = " OR ".join(f"coalesce({one}, false)" for one in found)
-    return f"exists(array({member}), member -> member IS NOT NULL AND ({each}))"
+    return f"exists(array({member}), member -> member IS NOT NULL AND ({found}))"
