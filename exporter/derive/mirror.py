@@ -82,15 +82,17 @@ class MirrorJob:
         if due.rewound:
             self._require_no_loss(view, source, due)
             return self._made_anew(view, source, f"made anew: {due.rewound}")
+        made = Ran(self.name)
         if outdated := self._outdated(view):
-            return self._made_anew(view, source, outdated, carries_over=True)
+            made = self._made_anew(view, source, outdated, carries_over=True)
+            view, due = self._target.view() or view, Todo(source.view.version)
         if due.forgets:
             self._target.commit(view, Commit(None, self._progress(source, -1)))
             view = self._target.view() or view
         newest = self._truncates.newest(source, view)
         view, emptied = self._emptied(view, source, newest, due)
         if due.nothing:
-            return emptied
+            return _both(made, emptied)
         return _both(emptied, self._merged(view, source, newest, due, commits=not emptied.idle))
 
     def rebuild(self) -> Ran:
@@ -170,7 +172,7 @@ class MirrorJob:
             reader = self._session.read.format("delta").option("versionAsOf", view.version)
             made = carried_over(shape, made, reader.load(self._target.table.uri), source.frame())
         properties = {SHAPE_PROPERTY: fingerprint(self._table), RULES_PROPERTY: RULES}
-        if newest != taken_of(view) and not carries_over:  # of what is carried over, the next run takes out the older
+        if newest != taken_of(view) and not carries_over:  # what is carried over is older in part, and taken out next
             properties |= property_of(newest)
         if view is None:
             properties["delta.enableDeletionVectors"] = str(self._table.deletion_vectors).lower()

@@ -60,8 +60,10 @@ def framed(schema_id: int, **fields: Any) -> Record:
 
 
 def rows(e: Export, spark: Any, where: str = "true") -> list[tuple[Any, ...]]:
-    """By Spark, for delta-rs reads no widened table."""
-    found = spark.read.format("delta").load(e.uri("Order")).where(where).select("id", "ratio", "_rescued")
+    """By Spark, for delta-rs reads no widened table; at a version, for a query ends with an error where a column is
+    widened while it is planned."""
+    reader = spark.read.format("delta").option("versionAsOf", e.log("Order")[-1].name.removesuffix(".json"))
+    found = reader.load(e.uri("Order")).where(where).select("id", "ratio", "_rescued")
     return sorted((tuple(row) for row in found.collect()), key=str)
 
 

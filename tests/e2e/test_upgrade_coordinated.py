@@ -111,7 +111,10 @@ def test_tables_of_coordinated_tasks_and_their_mirrors_go_on(kafka: str, tmp_pat
 
 
 def test_changes_of_databases_and_their_mirror_go_on(kafka: str, tmp_path: Path, spark: Any) -> None:
-    """The settings mean more with this version: that is a switch, for which nothing has to be drained."""
+    """The settings mean more with this version: that is a switch, for which nothing has to be drained.
+
+    So do truncates: what is older than the one that the earlier version passed over goes from the mirror.
+    """
     form = 'kind = "json"\nenvelope = "debezium"\ntombstones = "count"'
     types = {"public.orders": "id BIGINT, name STRING, doc STRING, ia ARRAY<BIGINT>, at TIMESTAMP"}
     e = Export(
@@ -130,4 +133,4 @@ def test_changes_of_databases_and_their_mirror_go_on(kafka: str, tmp_path: Path,
     assert report.clean, report.as_text()
     derive(e, spark)
     found = {key: (row["name"], row["doc"], row["ia"]) for key, row in mirror(e, "rows").items()}
-    assert found == {1: ("c", "large", [1, 2]), 2: ("again", "f", []), 4: ("m", "e", [5]), 5: ("n", "d", None)}
+    assert found == {1: ("c", None, None), 2: ("again", "f", []), 4: ("m", "e", [5])}
