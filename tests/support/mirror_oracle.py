@@ -25,7 +25,7 @@ UNKNOWN, NESTED = "unknown op", "patch of a nested field"
 UNSENT_TEXT = "__debezium_unavailable_value"
 UNSENT = (UNSENT_TEXT, "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ==", [UNSENT_TEXT], {UNSENT_TEXT: UNSENT_TEXT})
 """What Debezium sends in place of a value that did not change."""
-OF_THE_ROW = ("_kafka", "_event_time", "_cdc")
+OF_THE_ROW = ("_kafka", "_event_time", "_cdc", "_cdc_before")
 
 
 @dataclass(frozen=True)
