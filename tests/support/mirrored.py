@@ -231,7 +231,7 @@ def held(page: Page, rows: Iterable[Row], columns: Sequence[str]) -> Mirrored:
 
 
 FEW_ROWS = {"spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "false"}
-"""Of a job's session: plans that adapt to what is read take a quarter of the time of a run that reads a few rows."""
+"""Of a job's session: there is nothing to adapt a plan to where a run reads a few rows."""
 
 
 def mirror_job(raw: Raw, page: Page, name: str = "customers", **more: Any) -> MirrorJob:
