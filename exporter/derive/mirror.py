@@ -68,8 +68,7 @@ class MirrorJob:
         ranges = {str(one.tp): str(one) for one in due.found}
         says = f"{due.rewound}: all rows are made anew" if due.rewound else due.says
         newest = self._truncates.newest(source, view)
-        empties = () if newest in (None, taken_of(view)) else (f"rows older than {newest} go",)
-        told = "; ".join(filter(None, (says or self._outdated(view), *empties)))
+        told = "; ".join(filter(None, (says or self._outdated(view), _empties(newest, view))))
         return Planned(self.name, self.kind, ranges, () if due.nothing else (sql,), told)
 
     def run(self) -> Ran:
@@ -111,11 +110,10 @@ class MirrorJob:
         facts: dict[str, Any] = {"of version": f"{due.since} of {source.view.version}", **others_told(source)}
         if says := due.rewound or due.says or self._outdated(view):
             facts["next"] = says
-        newest, taken = self._truncates.newest(source, view), taken_of(view)
-        if taken:
+        if taken := taken_of(view):
             facts["emptied by"] = str(taken)
-        if newest != taken and newest:
-            facts["next"] = "; ".join(filter(None, (says, f"rows older than {newest} go")))
+        if empties := _empties(self._truncates.newest(source, view), view):
+            facts["next"] = "; ".join(filter(None, (says, empties)))
         if view is not None and (left := left_in_all(self._target.table, view, self.name)):
             facts["left out"] = ", ".join(f"{count} of {why}" for why, count in sorted(left.items()))
         return JobStatus(self.name, self.kind, view.version if view else None, {source.name: behind}, facts)
@@ -267,6 +265,11 @@ class MirrorJob:
             return schema_change(view, schema_of(rows), widens=False)
         except ConfigError as error:
             raise ConfigError(f"derive {self.name}: {error.message}", REBUILD.format(job=self.name)) from error
+
+
+def _empties(newest: Truncate | None, view: TableView | None) -> str:
+    """What the next run takes out; empty if nothing."""
+    return "" if newest in (None, taken_of(view)) else f"rows older than {newest} go"
 
 
 def _both(first: Ran, then: Ran) -> Ran:

@@ -17,7 +17,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
@@ -37,6 +37,7 @@ from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.protocol.anchor import Moved
 from exporter.protocol.judging import recorded
+from exporter.protocol.origin import origin
 from exporter.stores.parquet import FileOrigin, GrowingFile
 from exporter.text import first_line
 from offsets import Invariant
@@ -79,12 +80,12 @@ class Poisoned:
 
 @dataclass(frozen=True)
 class Spared:
-    """A record that every table is past, as far as its task knows. origin: of a file of the dead letters, in the epoch
-    of their position. checked_through: as above. routing: the task's."""
+    """A record that every table is past, as far as its task knows. footer: of its file. checked_through: as above.
+    routing: the task's."""
 
     tp: TopicPartition
     offset: int
-    origin: FileOrigin
+    footer: Mapping[str, str]
     checked_through: int
     routing: Routing
 
@@ -182,8 +183,8 @@ def settle(lake: Lake, spared: Spared, raw: Any, reason: str) -> str | None:
 
     says = {"reason": reason, **({"held_by": held} if held else {})}
     metadata = _metadata(lake, "condemn", tp, offset, position, spared.checked_through, says, rows=0 if held else 1)
-    origin = replace(spared.origin, epoch=position.epoch, fingerprint=letters.fingerprint)
-    adds = () if held else letter_adds(origin, raw, [reason])
+    whose = origin(lake, DEAD_LETTERS, letters.fingerprint, tp, position.epoch, spared.footer)
+    adds = () if held else letter_adds(whose, raw, [reason])
     _commit(lake, letters, tp, position, Change(tuple(versions), versions, metadata, adds), check)
     return held
 

@@ -27,6 +27,7 @@ from exporter.lake.properties import check_properties
 from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.protocol.anchor import Anchors, Moved
+from exporter.protocol.origin import origin
 from exporter.stores.parquet import FileOrigin, GrowingFile
 from offsets import Invariant
 from offsets.gaps import Gap, recorded_gaps
@@ -117,14 +118,11 @@ class GapRows:
     ) -> tuple[StagedFile, FileOrigin]:
         """The rows of one topic partition as a file of today. mine: its gaps."""
         lake, today = self._anchors.lake, DAY.at(datetime.now(timezone.utc))
-        store = lake.table(DEAD_LETTERS).store
-        origin = FileOrigin(
-            store, lake.app, tp, position.epoch, DEAD_LETTERS, letters.fingerprint, {}, compression=lake.compression
-        )
-        growing = GrowingFile(origin, today)
+        whose = origin(lake, DEAD_LETTERS, letters.fingerprint, tp, position.epoch, {})
+        growing = GrowingFile(whose, today)
         first = min(gap.offsets.first_offset for gap in mine)
         growing.add(gap_table(mine), first, max(gap.offsets.last_offset for gap in mine))
-        return growing.finish(gap_file(today, lake.app, tp, position.epoch, uuid.uuid4().hex)), origin
+        return growing.finish(gap_file(today, lake.app, tp, position.epoch, uuid.uuid4().hex)), whose
 
     def _move(self, name: str, view: TableView, gaps: Sequence[Gap]) -> None:
         """Move one type past its gaps, all partitions in one commit."""

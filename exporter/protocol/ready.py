@@ -19,6 +19,7 @@ from exporter.errors import InvariantBroken
 from exporter.lake.change import add_action
 from exporter.lake.lake import Lake
 from exporter.lake.table import DeltaTable
+from exporter.protocol.origin import origin
 from exporter.stores.many import each
 from exporter.stores.parquet import FileOrigin, NotWritten, merge
 from exporter.stores.store import Store
@@ -77,27 +78,18 @@ class FileWriter:
         merged: list[StagedFile] = []
         for files in by_folder.values():
             for batch in merge_batches(files, self.room):
-                origin = FileOrigin(
-                    store=table.store,
-                    app=self.lake.app,
-                    tp=claim.key.tp,
-                    epoch=claim.epoch,
-                    event_type=claim.key.event_type,
-                    fingerprint=batch[0].fingerprint,
-                    footer=footer,
-                    compression=self.lake.compression,
-                )
+                whose = origin(self.lake, table.event_type, batch[0].fingerprint, claim.key.tp, claim.epoch, footer)
                 written = len(batch) == 1 and not batch[0].body
-                one = batch[0] if written else merge(origin, batch, self.room)
+                one = batch[0] if written else merge(whose, batch, self.room)
                 merged.append(replace(one, columns=batch[0].columns))
         return tuple(merged)
 
     def add(self, claim: Claim, file: StagedFile, commit_id: str, footer: Mapping[str, str]) -> dict[str, Any]:
         """Delta's `add` action of one file of a claim. commit_id: under which it is offered."""
         name = DataFile.parse(file.path)
-        origin = FileOrigin(self.lake.store, name.app, name.tp, name.epoch, claim.key.event_type, "", footer)
+        whose = FileOrigin(self.lake.store, name.app, name.tp, name.epoch, claim.key.event_type, "", footer)
         return add_action(
-            file, {**origin.tags(file.offsets), "covered_offset": str(claim.new), "commit_id": commit_id}
+            file, {**whose.tags(file.offsets), "covered_offset": str(claim.new), "commit_id": commit_id}
         )
 
 

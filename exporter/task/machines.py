@@ -100,7 +100,7 @@ def machines(
         retention=retention,
         recovering=_recovering(parts, ownership, waking),
         settling=Settling(
-            lake=parts.lake, routing=parts.routing, known=parts.known, committer=parts.committer, poison=parts.poison
+            routing=parts.routing, known=parts.known, committer=parts.committer, poison=parts.poison
         ),
         ends=ends,
         schema_ids=_schema_ids(parts, waking),

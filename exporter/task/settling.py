@@ -14,15 +14,13 @@ from collections.abc import Iterator
 from exporter.core.backoff import Backoff
 from exporter.core.outcome import Committer
 from exporter.core.routing import DEAD_LETTERS, Routing
-from exporter.core.writers import Writer, WriterKey, Writers
+from exporter.core.writers import WriterKey, Writers
 from exporter.errors import InvariantBroken
-from exporter.lake.lake import Lake
 from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.protocol.anchor import Moved
 from exporter.protocol.condemn import Poison, Spared
 from exporter.protocol.known import KnownTables
-from exporter.stores.parquet import FileOrigin
 from exporter.text import first_line
 from offsets.ranges import TopicPartition
 
@@ -34,11 +32,8 @@ AGAIN = Backoff(1.0, 30.0)
 class Settling:
     """One task's."""
 
-    def __init__(
-        self, *, lake: Lake, routing: Routing, known: KnownTables, committer: Committer, poison: Poison
-    ) -> None:
+    def __init__(self, *, routing: Routing, known: KnownTables, committer: Committer, poison: Poison) -> None:
         """poison: that of the rounds."""
-        self._lake = lake
         self._routing = routing
         self._known = known
         self._committer = committer
@@ -63,7 +58,9 @@ class Settling:
             if letters.claim is not None or tp in again:
                 continue
             try:
-                self._poison.settle(self._spared(tp, offset, letters))
+                checked_through = self._committer.checked_through(DEAD_LETTERS)
+                spared = Spared(tp, offset, self._committer.footer(tp), checked_through, self._routing)
+                self._poison.settle(spared)
             except InvariantBroken:
                 raise
             except Moved as moved:
@@ -89,11 +86,3 @@ class Settling:
         for tp, offsets in self._known.spared.items():
             through = min(covered.get(tp, ()), default=-1)
             yield from ((tp, offset) for offset in sorted(offsets) if offset <= through)
-
-    def _spared(self, tp: TopicPartition, offset: int, letters: Writer) -> Spared:
-        store, fingerprint = self._lake.table(DEAD_LETTERS).store, self._known.fingerprints[DEAD_LETTERS]
-        origin = FileOrigin(
-            store, self._lake.app, tp, letters.epoch, DEAD_LETTERS, fingerprint, self._committer.footer(tp),
-            compression=self._lake.compression,
-        )  # fmt: skip
-        return Spared(tp, offset, origin, self._committer.checked_through(DEAD_LETTERS), self._routing)

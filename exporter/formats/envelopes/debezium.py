@@ -40,8 +40,6 @@ POSITIONS = (("file", "pos", "row"), ("lsn",), ("commit_lsn", "change_lsn", "eve
 MONGO_POSITION = ("ord", "ts_ms")
 """The same of MongoDB; shown the other way round."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-
-
 TRUNCATED = "cdc_truncate"
 """The code of a record that says that a table was emptied."""
 

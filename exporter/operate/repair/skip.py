@@ -22,7 +22,7 @@ from exporter.operate.chosen import parse_ranges
 from exporter.operate.repair.reading import RepairReading
 from exporter.operate.repair.steps import RepairRow, TableRepair, letters_properties
 from exporter.protocol.condemn import held_offsets, letter_adds
-from exporter.stores.parquet import FileOrigin
+from exporter.protocol.origin import origin
 from exporter.text import first_line
 from offsets.condemning import condemned_transactions, may_hold
 from offsets.names import AppId
@@ -153,13 +153,10 @@ class Skip:
         recorded = reading.letters.properties
         footer = {"routing": reading.in_force(tp)[0]}
         footer |= {name: text for name, text in _identity(recorded, tp).items() if text is not None}
-        store = self._lake.table(DEAD_LETTERS).store
-        origin = FileOrigin(
-            store, self._lake.app, tp, move.new.epoch, DEAD_LETTERS, reading.letters.fingerprint, footer,
-            compression=self._lake.compression,
-        )  # fmt: skip
+        fingerprint = reading.letters.fingerprint
+        whose = origin(self._lake, DEAD_LETTERS, fingerprint, tp, move.new.epoch, footer)
         read = [self._read(tp, offset) for offset in offsets]
-        return letter_adds(origin, pa.concat_tables(table for table, _ in read), [reason for _, reason in read])
+        return letter_adds(whose, pa.concat_tables(table for table, _ in read), [reason for _, reason in read])
 
     def _read(self, tp: TopicPartition, offset: int) -> tuple[pa.Table, str]:
         """One record, by its coordinates alone if it cannot be read, and what is to be said of it."""

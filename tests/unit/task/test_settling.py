@@ -14,7 +14,6 @@ from exporter.errors import InvariantBroken
 from exporter.protocol.anchor import Moved
 from exporter.protocol.condemn import Spared
 from exporter.protocol.known import KnownTables
-from exporter.stores.file import FileStore
 from exporter.task.settling import Settling
 from offsets import Invariant
 from offsets.positions import TOMBSTONE, condemned_offsets, spared_offsets
@@ -35,16 +34,11 @@ class Place:
         self.known.fingerprints |= {DEAD_LETTERS: "f", "click": "c"}
         self.known.condemn(P0, 10)
         self.writers = {LETTERS: Writer(LETTERS, 2, 1, 10, 10), CLICK: Writer(CLICK, 2, 1, 12, 14)}
-        self.store, self.settled = FileStore("/lake"), list[Spared]()
+        self.settled = list[Spared]()
         self.raises: list[Exception] = []
         self.machine = Settling(
-            lake=self, routing=ROUTING, known=self.known, committer=committer, poison=self  # type: ignore[arg-type]
+            routing=ROUTING, known=self.known, committer=committer, poison=self  # type: ignore[arg-type]
         )
-
-    app, compression = "app", "gzip"
-
-    def table(self, name: str) -> Any:
-        return type("Table", (), {"store": self.store.below(name)})
 
     def settle(self, spared: Spared) -> None:
         if self.raises:
@@ -64,7 +58,7 @@ def test_a_spared_record_is_settled_once_all_tables_are_past_it() -> None:
     place.writers[CLICK] = replace(place.writers[CLICK], covered=10)
     assert place.machine.waits(place.writers) and place.tick() == set()
     (spared,) = place.settled
-    assert (spared.tp, spared.offset, spared.origin.epoch, spared.origin.fingerprint) == (P0, 10, 2, "f")
+    assert (spared.tp, spared.offset, spared.footer, spared.routing) == (P0, 10, {"routing": "r"}, ROUTING)
     assert place.tick() == set() and len(place.settled) == 1 and not place.machine.waits(place.writers)
     assert place.known.condemned == {P0: {10}, P1: {3}} and place.known.spared == {P0: set(), P1: {3}}
 
