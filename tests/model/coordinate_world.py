@@ -82,7 +82,7 @@ class CoordinateScope:
 
     ids: of one task that anything may still name. lies: outcomes are made up. leads: how many of the two have a leader.
     owns: the partitions that each task takes for its own. alters: how often the table's metadata change, at most.
-    forgets: offers that can never land vanish from the channel.
+    forgets: offers that can never land vanish from the channel. finds: the log answers when positions are read again.
     """
 
     logs: tuple[str, str] = ("A", "A")
@@ -97,6 +97,7 @@ class CoordinateScope:
     drops: bool = False
     revokes: bool = False
     markers: bool = True
+    finds: bool = True
 
 
 class _Committer(DeltaCommitter):
@@ -381,11 +382,14 @@ class CoordinateWorld(PairWorld):
         return tuple(sorted(one for one, _ in tables[1] if one in ids))
 
     def _recovers(self, process: State, tables: State) -> Iterator[SharedMove]:
-        """A fresh reading, once no offer is open (4.1: what it names is unresolved until then)."""
+        """A fresh reading, the log among it, once no offer is open (4.1: what it names is unresolved until then)."""
         for p, writer in enumerate(process[0]):
             if writer is None and process[1] is None and p in self.bounds.owns["ab".index(process[2])]:
                 at = tables[0][p][0]
-                yield f"reads p{p} again: {at}", _put(process, p, (at, at, (), None)), tables, OPEN, 1 << p
+                landed = dict(tables[1]) if self.bounds.finds else {}
+                found = ((*one[:3], COMPLETED) if one[1] == p and one[0] in landed else one for one in tables[2])
+                world = (*tables[:2], tuple(found), *tables[3:])
+                yield f"reads p{p} again: {at}", _put(process, p, (at, at, (), None)), world, OPEN, 1 << p
 
     def _crashes(self, process: State, tables: State) -> Iterator[SharedMove]:
         """The task and its leader are one process."""

@@ -1840,7 +1840,7 @@ MUTANTS = (
             TOLD_WITH_THE_COMMIT,
         ),
         ORDER,
-        {},
+        {"finds": False},
         "coordinate",
     ),
     Mutant(
