@@ -3,7 +3,8 @@
 The last way out, also for a batch that is damaged on the broker: its offsets are never asked for again. A task may hold
 such a record staged all the same, for nobody says that it cannot be read. So every table of the partition goes to the
 next epoch first, at the position that it has: what was staged before can be committed by nobody any more (protocol 7).
-Then no table gets the record any more, what they hold is looked at, and the dead letters follow, with the rows.
+Then no table gets the record any more, what they hold is looked at, and the dead letters follow, with the rows. So is
+settled what was spared, too, and can be read by nobody any more.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from exporter.operate.repair.steps import RepairRow, TableRepair, letters_proper
 from exporter.protocol.condemn import held_offsets, letter_adds
 from exporter.protocol.origin import origin
 from exporter.text import first_line
-from offsets.condemning import condemned_transactions, may_hold
+from offsets.condemning import condemned_transactions, may_hold, settled_transactions
 from offsets.names import AppId
-from offsets.positions import Position, condemned_offsets, first_epoch
+from offsets.positions import Position, condemned_offsets, first_epoch, spared_offsets
 from offsets.ranges import TopicPartition
 from offsets.rewind import Move, move_transactions, next_epoch
 from offsets.table_log import CLUSTER_PROPERTY, TOPIC_PROPERTY
@@ -81,14 +82,16 @@ class Skip:
         return steps
 
     def _new(self, reading: RepairReading) -> dict[TopicPartition, list[int]]:
-        """The wanted offsets that are not condemned yet."""
-        transactions, app = reading.letters.transactions, self._lake.app
+        """The wanted offsets that are not condemned yet, or of which it is not known yet where they are."""
         found = {}
         for tp, offsets in self._wanted.items():
-            known = condemned_offsets(transactions, app, tp)
+            known = condemned_offsets(reading.letters.transactions, self._lake.app, tp) - self._spared(reading, tp)
             if new := [offset for offset in offsets if offset not in known]:
                 found[tp] = new
         return found
+
+    def _spared(self, reading: RepairReading, tp: TopicPartition) -> frozenset[int]:
+        return spared_offsets(reading.letters.transactions, self._lake.app, tp)
 
     def _check(self, reading: RepairReading, tp: TopicPartition, offsets: Sequence[int]) -> None:
         """Raises ConfigError for offsets that are not in the log, CannotRepair where every table has passed them."""
@@ -99,9 +102,10 @@ class Skip:
             raise ConfigError(f"{tp}: its log holds offsets {first}..{end - 1}", "skip what is there")
         positions = reading.positions(tp)
         active = [positions[name] for name in reading.in_force(tp)[1].active_with(reading.views) if name in positions]
-        if all(may_hold(position, offsets[0]) for position in active):
+        waiting = [offset for offset in offsets if offset not in self._spared(reading, tp)]
+        if waiting and all(may_hold(position, waiting[0]) for position in active):
             raise CannotRepair(
-                f"{tp}: every table has passed offset {offsets[0]}", "nothing waits for it: it is where it belongs"
+                f"{tp}: every table has passed offset {waiting[0]}", "nothing waits for it: it is where it belongs"
             )
 
     def _versions(self, reading: RepairReading, name: str, moved: Mapping[TopicPartition, Move]) -> dict[str, int]:
@@ -119,8 +123,10 @@ class Skip:
         for tp, move in moved.items():
             held = self._held(reading, tp, new[tp])
             lacking[tp] = [offset for offset in new[tp] if offset not in held]
+            spared = self._spared(reading, tp)
             for offset in new[tp]:
-                versions |= condemned_transactions(self._lake.app, tp, offset, move.new, offset in held)
+                says_where = settled_transactions if offset in spared else condemned_transactions
+                versions |= says_where(self._lake.app, tp, offset, move.new, offset in held)
             says = f"{_shown(lacking[tp])} are dead letters" if lacking[tp] else ""
             says += f"{'; ' if says and held else ''}{_shown(sorted(held))} stay where they are" if held else ""
             rows.append(RepairRow(DEAD_LETTERS, tp, move.old, move.new, 0, says))
