@@ -137,8 +137,9 @@ METRICS: tuple[Described, ...] = (
               lambda s: _one(len(s.owned))),
     Described("exporter_waiting_partitions", "gauge", "Owned partitions that are not recovered from the tables yet.",
               (), lambda s: _one(len(s.waiting))),
-    Described("exporter_stuck_partitions", "gauge", "Owned partitions whose rounds fail again and again, or whose "
-              "schemas are not to be had; the log and /readyz say why.", (), lambda s: _one(len(s.stuck))),
+    Described("exporter_stuck_partitions", "gauge", "Owned partitions whose rounds fail again and again, whose "
+              "schemas are not to be had, or whose spared records cannot be settled; the log and /readyz say why.",
+              (), lambda s: _one(len(s.stuck))),
     Described("exporter_schema_ids_missing", "gauge", "Schema ids of records that cannot be read before something is "
               "decided of them.", (), lambda s: _one(s.schema_ids)),
     Described("exporter_tables_unregistered", "gauge", "Tables of this task that the catalog does not have; what it "

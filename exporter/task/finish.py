@@ -20,6 +20,7 @@ from exporter.monitor.watch import Watch
 from exporter.task.ends import Ends
 from exporter.task.others import Others
 from exporter.task.ownership import Ownership
+from exporter.task.settling import SPARED_FAILS
 from offsets.ranges import TopicPartition
 
 ROUNDS_FAIL = "its rounds fail again and again"
@@ -85,7 +86,7 @@ class Finish:
         waited_for = [w for w in behind if not given_up(w) and not (w.key.tp in hopeless and w.covered == w.frontier)]
         if waited_for or not told:
             return False
-        if behind:
+        if behind or hopeless:
             raise left_out(behind, hopeless)
         return self._all_is_done(now)
 
@@ -132,7 +133,7 @@ def left_out(writers: Iterable[Writer], unread: Mapping[TopicPartition, str]) ->
     for tp, error in sorted(unread.items()):
         lines.append(f"{tp} cannot be read on, {error}")
     hints = ["correct it (`exporter check` names what is asked for)"] * bool(by_table)
-    rounds_fail = [error.startswith(ROUNDS_FAIL) for error in unread.values()]
-    hints += ["see whether a replica is whole, else `exporter repair --skip`"] * any(rounds_fail)
-    hints += ["register the schemas, or see `unknown_schema_id`"] * (not all(rounds_fail))
+    damaged = [error.startswith((ROUNDS_FAIL, SPARED_FAILS)) for error in unread.values()]
+    hints += ["see whether a replica is whole, else `exporter repair --skip`"] * any(damaged)
+    hints += ["register the schemas, or see `unknown_schema_id`"] * (not all(damaged))
     return FoundProblem("\n  ".join(lines), f"everything else was; {'; '.join(hints)}; and run again")

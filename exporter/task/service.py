@@ -193,7 +193,7 @@ class Service:
         """Partitions that cannot be read on, and why."""
         failing = {**self._recovery.stuck(), **self._rounds.trouble.stuck()}
         rounds = {tp: f"{ROUNDS_FAIL}: {error}" for tp, error in failing.items()}
-        return {**self._recovery.undecided(), **self._schema_ids.stuck(), **rounds}
+        return {**self._settling.stuck(), **self._recovery.undecided(), **self._schema_ids.stuck(), **rounds}
 
     @property
     def _is_at_rest(self) -> bool:
@@ -336,7 +336,8 @@ class Service:
         return self._stop_at is not None or (self._is_at_rest and self._finish.read_through(self._writers))
 
     def _done(self, now: float) -> bool:
-        busy = self._recovering.running or not self._anchoring.idle or self._settling.waits(self._writers)
+        busy = self._recovering.running or not self._anchoring.idle
+        busy = busy or self._settling.waits(self._writers, self._watch.hopeless)
         idle = self._is_at_rest and not busy and not self._keeper.withheld()
         told = self._group_offset.is_settled
         if self._stop_at is not None:

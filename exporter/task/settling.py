@@ -2,6 +2,7 @@
 
     a writer of the partition is behind it ── wait
     all are past it ────────────────────────── look for it, commit what was found; in trouble again, ever more rarely
+    in trouble again and again ─────────────── its partition is told to be stuck; the other records are no matter of it
 
 Belongs to the loop's thread.
 """
@@ -9,7 +10,8 @@ Belongs to the loop's thread.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 
 from exporter.core.backoff import Backoff
 from exporter.core.outcome import Committer
@@ -27,6 +29,19 @@ from offsets.ranges import TopicPartition
 log = get_logger(__name__)
 
 AGAIN = Backoff(1.0, 30.0)
+SPARED_FAILS = "what was spared of it cannot be settled"
+"""How it is told that a partition is stuck in this way."""
+FAILURES_MAX = 3
+"""So often in a row one may fail before it is told."""
+
+
+@dataclass(frozen=True)
+class _Trouble:
+    """not_before: monotonic seconds."""
+
+    failures: int
+    not_before: float
+    error: str
 
 
 class Settling:
@@ -38,12 +53,19 @@ class Settling:
         self._known = known
         self._committer = committer
         self._poison = poison
-        self._failures = 0
-        self._not_before = float("-inf")
+        self._troubles: dict[tuple[TopicPartition, int], _Trouble] = {}
 
-    def waits(self, writers: Writers) -> bool:
-        """Whether there is something to be settled, and no table in the way of it."""
-        return next(self._due(writers), None) is not None
+    def waits(self, writers: Writers, hopeless: Collection[TopicPartition] = ()) -> bool:
+        """Whether there is something to be settled, and no table in the way of it. hopeless: that nobody waits for."""
+        return any(tp not in hopeless for tp, _ in self._due(writers))
+
+    def stuck(self) -> dict[TopicPartition, str]:
+        """Partitions with a record that has failed often enough, and why."""
+        return {
+            tp: f"{SPARED_FAILS}: offset {offset}, {trouble.error}"
+            for (tp, offset), trouble in self._troubles.items()
+            if trouble.failures >= FAILURES_MAX
+        }
 
     def tick(self, now: float, writers: Writers) -> set[TopicPartition]:
         """Settle what can be settled; partitions that have to be read again from their tables. Raises InvariantBroken.
@@ -51,11 +73,12 @@ class Settling:
         While a commit of the dead letters is under way their position is not known: it waits.
         """
         again: set[TopicPartition] = set()
-        if now < self._not_before:
-            return again
-        for tp, offset in [*self._due(writers)]:
+        due = [*self._due(writers)]
+        self._troubles = {at: trouble for at, trouble in self._troubles.items() if at in due}
+        for tp, offset in due:
+            before = self._troubles.get((tp, offset), _Trouble(0, now, ""))
             letters = writers[WriterKey(DEAD_LETTERS, tp)]
-            if letters.claim is not None or tp in again:
+            if letters.claim is not None or tp in again or now < before.not_before:
                 continue
             try:
                 checked_through = self._committer.checked_through(DEAD_LETTERS)
@@ -67,12 +90,12 @@ class Settling:
                 log.info(Event.READING_RESTARTED, reason=str(moved))
                 again.add(tp)
             except Exception as error:  # noqa: BLE001 - the next try sees in the tables whether this one landed
-                log.warning(Event.CONDEMNING_FAILED, partition=str(tp), offset=offset, error=first_line(error))
-                self._not_before = now + AGAIN.after(self._failures)
-                self._failures += 1
-                return again
+                told = first_line(error)
+                log.warning(Event.CONDEMNING_FAILED, partition=str(tp), offset=offset, error=told)
+                not_before = now + AGAIN.after(before.failures)
+                self._troubles[tp, offset] = _Trouble(before.failures + 1, not_before, told)
             else:
-                self._failures = 0
+                self._troubles.pop((tp, offset), None)
                 self._known.settled(tp, offset)
         return again
 

@@ -93,11 +93,13 @@ def test_a_table_that_was_given_up_is_named_at_the_end() -> None:
 
 
 def test_a_partition_that_cannot_be_read_is_named_as_well() -> None:
-    """Recovered or not."""
+    """Recovered or not, and also where only a record of it is left that was spared."""
     place = Place()
     place.watch.hopeless = {P0: "the worker died"}
     with pytest.raises(FoundProblem, match="the worker died"):
         place.done(writer("order", P0, 4))
+    with pytest.raises(FoundProblem, match="the worker died"):
+        place.done(writer("order", P0, 9))
     place.ownership.read_again([P0])
     with pytest.raises(FoundProblem, match="the worker died"):
         place.done()

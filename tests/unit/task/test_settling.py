@@ -36,6 +36,7 @@ class Place:
         self.writers = {LETTERS: Writer(LETTERS, 2, 1, 10, 10), CLICK: Writer(CLICK, 2, 1, 12, 14)}
         self.settled = list[Spared]()
         self.raises: list[Exception] = []
+        self.damaged: set[int] = set()
         self.machine = Settling(
             routing=ROUTING, known=self.known, committer=committer, poison=self  # type: ignore[arg-type]
         )
@@ -43,6 +44,8 @@ class Place:
     def settle(self, spared: Spared) -> None:
         if self.raises:
             raise self.raises.pop()
+        if spared.offset in self.damaged:
+            raise OSError("crc")
         self.settled.append(spared)
 
     def tick(self, now: float = 0.0) -> set[Any]:
@@ -84,6 +87,21 @@ def test_what_stands_in_its_way_is_read_again_or_waited_for() -> None:
     place.raises = [InvariantBroken(Invariant.MONOTONE, "gone", "put it back")]
     with pytest.raises(InvariantBroken):
         place.tick()
+
+
+def test_a_record_that_cannot_be_settled_holds_up_no_other_and_is_told() -> None:
+    """Its partition is stuck, until it can be; a run with an end does not wait for it for ever."""
+    place = Place()
+    place.known.condemn(P0, 9)
+    place.damaged = {9}
+    assert place.tick() == set() and [one.offset for one in place.settled] == [10] and not place.machine.stuck()
+    for now in (10.0, 20.0):
+        place.tick(now)
+    assert place.machine.stuck() == {P0: "what was spared of it cannot be settled: offset 9, OSError: crc"}
+    assert place.machine.waits(place.writers) and not place.machine.waits(place.writers, {P0: "stuck"})
+    place.damaged = set()
+    place.tick(100.0)
+    assert [one.offset for one in place.settled] == [10, 9] and not place.machine.stuck()
 
 
 def test_who_takes_a_partition_over_knows_what_is_spared() -> None:
