@@ -1,15 +1,16 @@
 """What a task tells Prometheus: one table of metrics, filled from the loop's snapshot whenever somebody asks.
 
 Nothing is kept here: a partition that was revoked has no series from the next snapshot on, and what is not known yet
-has none either, so no gauge is 0 only because the task has just started. Labels are bounded by the owned partitions and
+has none either, so no gauge is 0 only because the task has just started. A counter is 0 from the start, with each value
+of its labels that can be known then: else a rate misses its first burst. Labels are bounded by the owned partitions and
 by the tables (at most the declared types, `new_types_max` and the dead letters), never by both at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, product
 from typing import Any
 
 from prometheus_client import CollectorRegistry
@@ -18,19 +19,27 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from exporter import __version__
 from exporter.core.coordination import CoordinationState
 from exporter.core.job_state import JobState
-from exporter.core.manifest import REASON, TOMBSTONES
+from exporter.core.manifest import REASON, STEPS, TOMBSTONES
+from exporter.core.outcome import Held, Landed, Refused, Stale, Unknown, Unwritten
+from exporter.core.reasons import CODES
 from exporter.core.routing import DEAD_LETTERS
+from exporter.monitor.processes import CPU, FILES, FILES_MAX, MEMORY, used
 from exporter.monitor.snapshot import PartitionStatus, Snapshot
 from exporter.monitor.totals import Spread
 from exporter.text import encodable
 
 Sample = tuple[tuple[str, ...], Any]
 """Label values and a number (a histogram's: a Spread)."""
+OUTCOMES = tuple(kind.__name__.lower() for kind in (Held, Landed, Refused, Stale, Unknown, Unwritten))
+"""Of commits, as the totals count them."""
 
 
 @dataclass(frozen=True)
 class Described:
-    """One metric. name: as it is scraped, a counter's with _total. samples: from a snapshot; without any, no series."""
+    """One metric. name: as it is scraped, a counter's with _total. samples: from a snapshot; without any, no series.
+
+    Each series has a label `app` before its own.
+    """
 
     name: str
     kind: str
@@ -40,15 +49,17 @@ class Described:
 
     def family(self, snapshot: Snapshot) -> Metric:
         """What is scraped."""
+        labels = ("app", *self.labels)
+        samples = (([*map(encodable, (snapshot.app, *of))], number) for of, number in self.samples(snapshot))
         if self.kind == "histogram":
-            family = HistogramMetricFamily(self.name, self.help, labels=self.labels)
-            for labels, spread in self.samples(snapshot):
-                family.add_metric([*map(encodable, labels)], _buckets(spread), spread.sum)
+            family = HistogramMetricFamily(self.name, self.help, labels=labels)
+            for of, spread in samples:
+                family.add_metric(of, _buckets(spread), spread.sum)
             return family
         of_kind = CounterMetricFamily if self.kind == "counter" else GaugeMetricFamily
-        plain: CounterMetricFamily | GaugeMetricFamily = of_kind(self.name, self.help, labels=self.labels)
-        for labels, number in self.samples(snapshot):
-            plain.add_metric([*map(encodable, labels)], number)
+        plain: CounterMetricFamily | GaugeMetricFamily = of_kind(self.name, self.help, labels=labels)
+        for of, number in samples:
+            plain.add_metric(of, number)
         return plain
 
 
@@ -87,10 +98,19 @@ def _complete_secs(snapshot: Snapshot, table: str) -> float | None:
     return None if through is None else through / 1000
 
 
-def _reasons(snapshot: Snapshot) -> Iterator[Sample]:
-    for name, count in sorted(snapshot.totals.counts.items()):
-        if name.startswith(REASON):
-            yield (name.removeprefix(REASON),), count
+def _from_zero(known: Iterable[str], counts: Mapping[str, Any], zero: Any = 0) -> list[Sample]:
+    """A series of each value of a label that is known beforehand: a rate has no first sample to count from else."""
+    return [((value,), number) for value, number in sorted((dict.fromkeys(known, zero) | dict(counts)).items())]
+
+
+def _reasons(snapshot: Snapshot) -> list[Sample]:
+    found = {name.removeprefix(REASON): n for name, n in snapshot.totals.counts.items() if name.startswith(REASON)}
+    return _from_zero(CODES, found)
+
+
+def _commits(snapshot: Snapshot) -> list[Sample]:
+    counts = dict.fromkeys(product(snapshot.tables, OUTCOMES), 0) | snapshot.totals.outcomes
+    return sorted(counts.items())
 
 
 def _count(name: str) -> Callable[[Snapshot], list[Sample]]:
@@ -120,13 +140,22 @@ def _coordinated(samples: Callable[[CoordinationState], Iterable[Sample]]) -> Ca
     return lambda snapshot: () if snapshot.coordination is None else samples(snapshot.coordination)
 
 
+def _of_processes(what: str) -> Callable[[Snapshot], Iterator[Sample]]:
+    def samples(snapshot: Snapshot) -> Iterator[Sample]:
+        for name, pid in sorted(snapshot.processes.items()):
+            if (number := used(pid).get(what)) is not None:
+                yield (name,), number
+
+    return samples
+
+
 _TP = ("topic", "partition")
 _TABLE = ("event_type",)
 _JOB = ("job",)
 
 METRICS: tuple[Described, ...] = (
-    Described("exporter_build_info", "gauge", "Always 1: version of the exporter, the app's name and the task's.",
-              ("version", "app", "owner"), lambda s: [((__version__, s.app, s.owner), 1)]),
+    Described("exporter_build_info", "gauge", "Always 1: version of the exporter, and the task's name.",
+              ("version", "owner"), lambda s: [((__version__, s.owner), 1)]),
     Described("exporter_up_seconds", "gauge", "How long the task has been running.", (),
               lambda s: _one(s.at - s.started)),
     Described("exporter_ready", "gauge", "1 if the task is at work with all that it owns, else 0 (as /readyz).", (),
@@ -146,7 +175,7 @@ METRICS: tuple[Described, ...] = (
               "does have under such a name stands for another place.", (), lambda s: _one(s.unregistered)),
     Described("exporter_schema_lookups_total", "counter", "Look-ups of missing schema ids: text, unknown (decided to "
               "be), undecided (asked again) or unreachable (no answer).", ("outcome",),
-              lambda s: [((outcome,), count) for outcome, count in sorted(s.totals.lookups.items())]),
+              lambda s: _from_zero(("text", "unknown", "undecided", "unreachable"), s.totals.lookups)),
     Described("exporter_rebalances_total", "counter", "Partitions that were assigned, revoked (handed over) or lost "
               "(taken away while this task was cut off).", ("kind",),
               lambda s: [((kind,), s.totals.rebalances[kind]) for kind in ("assigned", "revoked", "lost")]),
@@ -200,14 +229,14 @@ METRICS: tuple[Described, ...] = (
     Described("exporter_tombstones_total", "counter", "Records without a value that are in no table (tombstones = "
               "count).", (), _count(TOMBSTONES)),
     Described("exporter_records_filtered_total", "counter", "Records that the filter of a type leaves out (where), "
-              "told by a commit.", _TABLE, lambda s: [((name,), count) for name, count in s.filtered.items()]),
+              "told by a commit.", _TABLE, lambda s: _from_zero(set(s.tables) - {DEAD_LETTERS}, s.filtered)),
     Described("exporter_records_unrouted_total", "counter", "Records whose event type no table takes, counted "
               "(unrouted = count) and told by a commit.", (), lambda s: _one(s.totals.filtered[DEAD_LETTERS])),
     Described("exporter_timestamps_cut_total", "counter", "Timestamps whose digits beyond microseconds were cut.", (),
               _count("truncated")),
     Described("exporter_records_committed_total", "counter", "Rows committed, by table; dead letters are in "
               "dead_letters.", _TABLE,
-              lambda s: [((name,), rows) for name, rows in sorted(s.totals.committed.items())]),
+              lambda s: _from_zero(s.tables, s.totals.committed)),
     Described("exporter_derive_rows_total", "counter", "Rows of the runs of a job of [derive] in this task.", _JOB,
               _of_jobs(lambda s, job: job.rows)),
     Described("exporter_derive_left_out_rows_total", "counter", "Rows that the runs of a job of [derive] in this task "
@@ -229,7 +258,7 @@ METRICS: tuple[Described, ...] = (
     Described("exporter_commits_total", "counter", "Commits offered, empty markers included: landed, refused (another "
               "task was first), unknown (offered again), stale (staged again), held (the log or a lease is missing), "
               "unwritten (a file cannot be made or stored).",
-              ("event_type", "outcome"), lambda s: sorted(s.totals.outcomes.items())),
+              ("event_type", "outcome"), _commits),
     Described("exporter_failed_writes_ratio", "gauge", "Share of the commits offered since the start that were refused "
               "or of unknown outcome.", (), lambda s: _one(s.totals.failed_share)),
     Described("exporter_leads", "gauge", "1 if this task commits what all tasks offer, else 0 "
@@ -241,10 +270,10 @@ METRICS: tuple[Described, ...] = (
     Described("exporter_offers_total", "counter", "Offers of this task, by what ended the waiting: answered, "
               "unanswered in time, hurried (the task ends) or silent (it could not be said); those that are in no "
               "commit then are committed by the task itself.", ("ended",),
-              _coordinated(lambda c: [((why,), n) for why, n in sorted(c.ended.items())])),
+              _coordinated(lambda c: _from_zero(("answered", "unanswered", "hurried", "silent"), c.ended))),
     Described("exporter_commit_rounds_total", "counter", "Rounds that this task has closed as the leader: ready (all "
               "partitions were) or late.", ("closed",),
-              _coordinated(lambda c: [((how,), n) for how, n in sorted(c.rounds.items())])),
+              _coordinated(lambda c: _from_zero(("ready", "late"), c.rounds))),
     Described("exporter_merged_offers_total", "counter", "Offers that this task was to commit as the leader: landed, "
               "left_out.", ("outcome",),
               _coordinated(lambda c: [(("landed",), c.merged), (("left_out",), c.left_out)])),
@@ -257,10 +286,19 @@ METRICS: tuple[Described, ...] = (
               lambda s: [((), s.totals.round_records)]),
     Described("exporter_stage_seconds", "histogram", "Seconds that one passing of a stage took: recover (positions "
               "from the tables), read (a round), commit.", ("stage",),
-              lambda s: [((stage,), spread) for stage, spread in sorted(s.totals.stages.items())]),
+              lambda s: _from_zero(("recover", "read", "commit"), s.totals.stages, Spread())),
     Described("exporter_read_step_seconds_total", "counter", "Seconds that the tasks of all rounds were at a step: "
               "fetch (wait for records), route, decode, split (by partition), encode (and write files).", ("step",),
-              lambda s: [((step,), secs) for step, secs in s.totals.steps().items()]),
+              lambda s: _from_zero(STEPS, s.totals.steps())),
+    Described("exporter_process_cpu_seconds_total", "counter", "CPU seconds of a process of this task: python (the "
+              "loop) or jvm (Spark's driver); its workers are processes of their own.", ("process",),
+              _of_processes(CPU)),
+    Described("exporter_process_resident_memory_bytes", "gauge", "Memory of a process of this task that is in RAM.",
+              ("process",), _of_processes(MEMORY)),
+    Described("exporter_process_open_fds", "gauge", "Files and sockets that a process of this task has open.",
+              ("process",), _of_processes(FILES)),
+    Described("exporter_process_max_fds", "gauge", "The most that it may have open.", ("process",),
+              _of_processes(FILES_MAX)),
 )  # fmt: skip
 """Every metric that exists, in the order of the handbook."""
 

@@ -69,7 +69,7 @@ class Snapshot:
     does not have; None where there is none. jobs: of [derive], that run in this task. outgrown: event type -> its
     columns of which a schema says a wider type, and both. valid_through: event type -> the
     greatest that commits of its table are known to have said, ms since 1970. sinks: who is told of versions, by what it
-    is called. coordination: None where each task commits by itself.
+    is called. coordination: None where each task commits by itself. processes: of this task, name -> pid.
     """
 
     at: float
@@ -98,6 +98,7 @@ class Snapshot:
     valid_through: Mapping[str, int] = field(default_factory=dict)
     sinks: Mapping[str, SinkState] = field(default_factory=dict)
     coordination: CoordinationState | None = None
+    processes: Mapping[str, int] = field(default_factory=dict)
     late_max_secs: float = 0.0
     stopping: bool = False
     totals: Totals = field(default_factory=Totals)

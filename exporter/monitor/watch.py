@@ -71,6 +71,7 @@ class Watch:
         self.outgrown: Mapping[str, Sequence[str]] = {}
         self.sinks: Callable[[], Mapping[str, SinkState]] = dict
         self.coordination: Callable[[], CoordinationState | None] = lambda: None
+        self.processes: Mapping[str, int] = {}
         self._leases: Callable[[], Mapping[str, int]] = dict
         self._wal_calls: Callable[[], Mapping[tuple[str, str], int]] = dict
         self.through: Callable[[], Mapping[str, int]] = dict
@@ -212,6 +213,7 @@ class Watch:
             valid_through=self.through(),
             sinks=self.sinks(),
             coordination=self.coordination(),
+            processes=self.processes,
             late_max_secs=self._late_max_secs,
             stopping=stopping,
             totals=self.totals.copy(),

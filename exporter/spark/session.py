@@ -181,6 +181,11 @@ def alive(session: Any) -> bool:
     return session.sparkContext._gateway.proc.poll() is None  # pyspark has no public way to ask
 
 
+def pid_of(session: Any) -> int:
+    """That of the session's JVM."""
+    return int(session.sparkContext._gateway.proc.pid)
+
+
 def stop(session: Any) -> None:
     """Stop the session; a JVM that ends meanwhile, or has ended, has none any more."""
     from py4j.protocol import Py4JError

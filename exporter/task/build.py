@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import threading
 import time
@@ -109,6 +110,7 @@ def _exported(
     """The service, run to its end."""
     jvm_secs, spark_secs = spark.start_secs(bench.session)
     log.info(Event.SPARK_STARTED, jvm_secs=round(jvm_secs, 2), spark_secs=round(spark_secs, 2))
+    watch.processes = {"python": os.getpid(), "jvm": spark.pid_of(bench.session)}
     point(Fault.AFTER_SPARK)
     ending.hold()  # from here on the group waits for this task to leave
     service = build_service(settings, bench, until_caught_up, on_progress, watch=watch)

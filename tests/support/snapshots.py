@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from prometheus_client.core import Metric
 from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -70,26 +72,29 @@ def busy_snapshot() -> Snapshot:
         jobs={"mirrored": JobState("mirrored", "mirror", runs=3, rows=70, failures=2, version=4, taken_at=960.0,
                                   left_out={"null key": 5})},
         sinks={"topic": SinkState(announced=5, skipped=1)},
+        processes={"python": os.getpid(), "jvm": 0},
         totals=totals,
     )
 
 
 def scraped(moment: Snapshot | None) -> dict[str, Series]:
-    """Sample name -> labels -> number, parsed back from the text that Prometheus gets."""
+    """Sample name -> labels but the app's, which each has -> number, parsed back from the text that Prometheus gets."""
     text = generate_latest(registry(lambda: moment)).decode()
-    found: dict[str, Series] = {}
-    for family in text_string_to_metric_families(text):
-        for sample in family.samples:
-            found.setdefault(sample.name, {})[tuple(sorted(sample.labels.items()))] = sample.value
-    return found
+    return _series(text_string_to_metric_families(text))
 
 
 def collected(moment: Snapshot | None) -> dict[str, Series]:
     """As scraped(), without the way through the text."""
+    return _series(registry(lambda: moment).collect())
+
+
+def _series(families: Iterable[Metric]) -> dict[str, Series]:
     found: dict[str, Series] = {}
-    for family in registry(lambda: moment).collect():
+    for family in families:
         for sample in family.samples:
-            found.setdefault(sample.name, {})[tuple(sorted(sample.labels.items()))] = sample.value
+            labels = dict(sample.labels)
+            assert labels.pop("app") == "app"
+            found.setdefault(sample.name, {})[at(labels)] = sample.value
     return found
 
 

@@ -105,7 +105,7 @@ def test_metrics_and_status_are_what_their_readers_expect(task: Task) -> None:
     task.passed()
     status, kind, text = task.get("/metrics")
     assert (status, kind.split(";")[0]) == (200, "text/plain")
-    assert 'exporter_committed_offset{partition="0",topic="events"} 5.0' in text
+    assert 'exporter_committed_offset{app="app",partition="0",topic="events"} 5.0' in text
     status, kind, text = task.get("/status")
     assert (status, kind) == (200, "application/json")
     assert json.loads(text)["positions"][0]["committed"] == 5

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import ast
 import random
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from exporter import formats
+from exporter.arrow import kafka_time, years
+from exporter.core.coordination import CoordinationState
 from exporter.core.manifest import RoundResult
 from exporter.core.outcome import Held, Landed, Refused, Report, Settled
+from exporter.core.reasons import CODES
 from exporter.core.writers import Claim, Fragment, PartitionPlan, StagedFile, WriterKey
+from exporter.executor import route
+from exporter.formats.binary.reasons import Kind
 from exporter.monitor.marks import MARKS_MAX, Marks
 from exporter.monitor.metrics import METRICS
 from exporter.monitor.snapshot import STANDBY_SECS, Outage
+from exporter.monitor.totals import Totals
 from exporter.monitor.watch import Watch, last_kafka_ms
+from exporter.shape import apart, names
 from offsets.positions import Position
 from offsets.ranges import OffsetRange
 from tests.support.snapshots import NOW_MS, P0, P1, at, busy_snapshot, file, scraped, snapshot, writer
@@ -23,7 +33,8 @@ UNITS = ("_seconds", "_bytes", "_records", "_ratio", "_total", "_info")
 COUNTED = ("leads", "control_silent", "offers_open",
            "ready", "owned_partitions", "waiting_partitions", "leases", "verdicts", "wal_owed", "end_offset",
            "committed_offset", "table_parked", "stuck_partitions", "schema_ids_missing",
-           "tables_unregistered", "derive_failing", "events_failing")  # fmt: skip
+           "tables_unregistered", "derive_failing", "events_failing", "process_open_fds",
+           "process_max_fds")  # fmt: skip
 """Gauges that count things or name an offset, and so have no unit."""
 
 
@@ -63,7 +74,8 @@ def test_the_numbers_are_those_of_the_snapshot() -> None:
     assert found["exporter_staged_bytes"] == {at({"event_type": "order"}): 100, at({"event_type": "click"}): 0}
     assert found["exporter_staged_oldest_seconds"][at({"event_type": "order"})] == 30
     assert found["exporter_records_skipped_total"][()] == 10
-    assert found["exporter_records_dead_lettered_total"] == {at({"reason": "not_json"}): 3}
+    reasons = found["exporter_records_dead_lettered_total"]
+    assert {of: number for of, number in reasons.items() if number} == {at({"reason": "not_json"}): 3}
     assert found["exporter_ready"][()] == 0
     assert found["exporter_outage_seconds"] == {at({"dependency": "kafka"}): 10}
     job = {"job": "mirrored"}
@@ -100,9 +112,34 @@ def test_nothing_is_zero_only_because_the_task_has_just_started() -> None:
     assert "exporter_lag_seconds" not in read, "how old the oldest one is cannot be told yet"
 
 
+def test_a_counter_is_zero_before_its_first_count() -> None:
+    """Each value of a label that can be known; else no rate has the first burst, which is what an alert is for."""
+    fresh = scraped(replace(busy_snapshot(), totals=Totals(), coordination=CoordinationState()))
+    for name, series in scraped(busy_snapshot()).items():
+        if name.endswith("_total") and not name.startswith("exporter_wal"):
+            assert set(series) == set(fresh[name]), name
+    assert fresh["exporter_commits_total"][at({"event_type": "order", "outcome": "refused"})] == 0
+
+
+CODE = re.compile("([a-z]+(?:_[a-z0-9]+)+): ")
+
+
+def test_every_code_of_a_reason_is_known_beforehand() -> None:
+    """Those that formats, routes and casts begin a reason with; what is none of them stands here."""
+    none = {"schema_name", "dead_letters", "ts_ms", "ts_us", "ts_ns"}
+    said = {kind.name.lower() for kind in Kind}
+    for path in [*Path(formats.__path__[0]).rglob("*.py"), Path(kafka_time.__file__), Path(years.__file__),
+                 Path(apart.__file__), Path(names.__file__), Path(route.__file__)]:  # fmt: skip
+        for node in ast.walk(ast.parse(path.read_text())):
+            text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+            if code := CODE.match(text):
+                said.add(code[1])
+    assert said - none <= set(CODES)
+
+
 def test_a_revoked_partition_takes_its_series_along() -> None:
     """After a passing of the loop without it nothing of it is scraped any more."""
-    watch = Watch(clock=lambda: 1000.0, wall=lambda: NOW_MS / 1000)
+    watch = Watch("app", clock=lambda: 1000.0, wall=lambda: NOW_MS / 1000)
     both = {one.key: one for one in (writer("order", P0, 5), writer("order", P1, 5))}
 
     def passed(*tps: object) -> str:
