@@ -151,7 +151,8 @@ def _of_processes(what: str) -> Callable[[Snapshot], Iterator[Sample]]:
 
 _TP = ("topic", "partition")
 _TABLE = ("event_type",)
-_JOB = ("job",)
+_JOB = ("derive",)
+"""Prometheus has a label `job` of its own."""
 
 METRICS: tuple[Described, ...] = (
     Described("exporter_build_info", "gauge", "Always 1: version of the exporter, and the task's name.",
@@ -240,9 +241,9 @@ METRICS: tuple[Described, ...] = (
     Described("exporter_derive_rows_total", "counter", "Rows of the runs of a job of [derive] in this task.", _JOB,
               _of_jobs(lambda s, job: job.rows)),
     Described("exporter_derive_left_out_rows_total", "counter", "Rows that the runs of a job of [derive] in this task "
-              "took and that its table leaves out, by why.", ("job", "why"), _left_out),
+              "took and that its table leaves out, by why.", ("derive", "why"), _left_out),
     Described("exporter_derive_runs_total", "counter", "Runs of a job of [derive] in this task: committed (there was "
-              "something new) or failed.", ("job", "outcome"), _runs),
+              "something new) or failed.", ("derive", "outcome"), _runs),
     Described("exporter_derive_behind_seconds", "gauge", "Seconds since a job of [derive] in this task last had all "
               "that its sources held.", _JOB, _of_jobs(lambda s, job: job.behind_secs(s.at, s.started))),
     Described("exporter_derive_failing", "gauge", "1 while the runs of a job of [derive] fail, or none is made any "

@@ -6,7 +6,6 @@ import json
 import re
 import shlex
 from pathlib import Path
-from typing import Any
 
 import click
 import pytest
@@ -16,11 +15,10 @@ from exporter.cli.main import cli
 from exporter.cli.verbs.dead_letters import dead_letters
 from exporter.errors import ExporterError
 from exporter.monitor.health import ENDPOINTS, START_SECS_MAX
-from exporter.monitor.metrics import METRICS
 from exporter.settings.load import load
 from exporter.settings.model import PREFIX, SCALARS, Settings, variable
-from tests.support.promql import History
-from tests.support.snapshots import busy_snapshot, scraped
+from tests.support.prometheus import queried, server
+from tests.support.snapshots import NOW_MS, busy_snapshot, scraped
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 NOMAD, NOMAD_DOCKER = "nomad/exporter.nomad.hcl", "nomad/exporter-docker.nomad.hcl"
@@ -271,25 +269,37 @@ def test_exit_codes_that_deploy_names_exist() -> None:
         assert {int(code) for code in match.groups()} <= codes
 
 
-def test_every_panel_of_the_dashboard_shows_something() -> None:
-    """Each expression is understood, its metrics and labels exist, and legends name labels that are there."""
+def samples(moments: int, pace_secs: int) -> str:
+    """OpenMetrics text: a busy task's series, its counters growing, up to NOW_MS."""
+    lines = []
+    for name, series in scraped(busy_snapshot()).items():
+        counts = name.endswith(("_total", "_sum", "_count", "_bucket"))
+        lines.append(f"# TYPE {name} unknown")
+        for labels, number in series.items():
+            said = ",".join(f"{one}={json.dumps(text)}" for one, text in (*labels, ("app", "app"), ("instance", "i")))
+            for at in range(moments):
+                secs = NOW_MS / 1000 - pace_secs * (moments - 1 - at)
+                lines.append(f"{name}{{{said}}} {number * (at + 1 if counts else 1)} {secs}")
+    return "\n".join((*lines, "# EOF", ""))
+
+
+def test_every_query_of_the_dashboard_returns_data_or_says_why_not(tmp_path: Path) -> None:
+    """Prometheus itself answers, of the exports and tasks that are chosen; legends name labels that are there."""
     dashboard = json.loads(text("grafana/dashboard.json"))
-    known = {metric.name: {*metric.labels, "job", "instance"} for metric in METRICS}
-    known |= {f"{m.name}_{part}": known[m.name] for m in METRICS if m.kind == "histogram" for part in ("sum", "count")}
-    moment = scraped(busy_snapshot())
-    made = History()
-    for time in (0.0, 60.0):
-        made.add(time, moment)
-    for panel in dashboard["panels"]:
-        for target in panel["targets"]:
-            made.asked.clear()
-            made.value(target["expr"].removeprefix("1000 * "), 60.0)
-            assert made.asked <= set(known), panel["title"]
-            labels = set.union(*(known[name] for name in made.asked))
-            legend = set(re.findall(r"{{(\w+)}}", target["legendFormat"]))
-            by = {label for group in re.findall(r"by \(([^)]*)\)", target["expr"]) for label in group.split(", ")}
-            assert legend | by <= labels, panel["title"]
-            assert not by or legend <= by, panel["title"]
+    chosen = 'app=~"$app", instance=~"$instance"'
+    with server(tmp_path, samples(40, 15)) as url:
+        for panel in dashboard["panels"]:
+            for target in panel["targets"]:
+                asked = re.findall(r"exporter_\w+(?:{([^}]*)})?", target["expr"])
+                assert asked and all(one.startswith(chosen) for one in asked), panel["title"]
+                expr = target["expr"].replace("$app", "app").replace("$instance", "i|other")
+                found = queried(url, expr, NOW_MS / 1000)
+                assert found or "mpty" in panel.get("description", ""), panel["title"]
+                legend = set(re.findall(r"{{(\w+)}}", target["legendFormat"]))
+                assert all(legend <= set(one["metric"]) for one in found), panel["title"]
+        for one in dashboard["templating"]["list"][1:]:
+            asks = re.fullmatch(r"label_values\((.+), (\w+)\)", one["definition"])
+            assert asks and queried(url, f"count by ({asks[2]}) ({asks[1].replace('$app', '.*')})", NOW_MS / 1000)
     shown = {name for panel in dashboard["panels"] for target in panel["targets"]
              for name in re.findall(r"exporter_\w+", target["expr"])}  # fmt: skip
     figures = {"exporter_commits_total", "exporter_committable_delay_records", "exporter_position_discrepancy_records"}
@@ -306,8 +316,10 @@ def test_the_dashboard_lies_where_grafana_is_told_to_look() -> None:
     (provider,) = yaml.safe_load(text("grafana/provisioning/dashboards/exporter.yml"))["providers"]
     assert any(mount.split(":")[1].startswith(provider["options"]["path"]) for mount in services["grafana"]["volumes"])
     (source,) = yaml.safe_load(text("grafana/provisioning/datasources/prometheus.yml"))["datasources"]
-    panels: list[Any] = json.loads(text("grafana/dashboard.json"))["panels"]
-    assert {panel["datasource"]["uid"] for panel in panels} == {source["uid"]}
+    dashboard = json.loads(text("grafana/dashboard.json"))
+    assert {panel["datasource"]["uid"] for panel in dashboard["panels"]} == {"${datasource}"}
+    variable = dashboard["templating"]["list"][0]
+    assert (variable["name"], variable["type"], variable["query"]) == ("datasource", "datasource", source["type"])
 
 
 def test_the_image_is_that_of_a_user_without_rights() -> None:

@@ -78,7 +78,7 @@ def test_the_numbers_are_those_of_the_snapshot() -> None:
     assert {of: number for of, number in reasons.items() if number} == {at({"reason": "not_json"}): 3}
     assert found["exporter_ready"][()] == 0
     assert found["exporter_outage_seconds"] == {at({"dependency": "kafka"}): 10}
-    job = {"job": "mirrored"}
+    job = {"derive": "mirrored"}
     assert found["exporter_derive_rows_total"] == {at(job): 70}
     assert found["exporter_derive_left_out_rows_total"] == {at({**job, "why": "null key"}): 5}
     assert found["exporter_derive_runs_total"][at({**job, "outcome": "failed"})] == 2
