@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any, TextIO, cast
 
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
@@ -76,11 +76,11 @@ def as_json() -> bool:
 
 
 def configure(json: bool | None = None) -> None:
-    """Send all logs to the present stderr. json None: unless it is a terminal. May be called again."""
+    """Send all logs to stderr. json None: unless it is a terminal. May be called again."""
     global _as_json
     terminal = sys.stderr.isatty()
     json = _as_json = not terminal if json is None else json
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _Stderr()
     handler.set_name(__name__)
     handler.addFilter(extraordinary)
     handler.addFilter(Repeats(REPEAT_SECS))
@@ -101,6 +101,18 @@ def configure(json: bool | None = None) -> None:
     for name in OURS:
         logging.getLogger(name).setLevel(logging.INFO)
     logging.captureWarnings(True)
+
+
+class _Stderr(logging.StreamHandler[TextIO]):
+    """To what stderr is at the time: a progress bar takes its place, and puts lines above itself."""
+
+    def __init__(self) -> None:
+        logging.Handler.__init__(self)
+
+    @property
+    def stream(self) -> TextIO:  # type: ignore[override]
+        """Read for each line."""
+        return sys.stderr
 
 
 class _Masking(structlog.stdlib.ProcessorFormatter):
