@@ -39,7 +39,17 @@ VERBS: tuple[click.Command, ...] = (
 """Each file of verbs/ has one of them."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class _Verbs(click.Group):
+    """Shows the first sentence of each verb whole, over as many lines as it takes."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """As click's own, but for the limit."""
+        verbs = [(name, self.commands[name]) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, verb.get_short_help_str(limit=1_000)) for name, verb in verbs])
+
+
+@click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="exporter")
 def cli() -> None:
     """Kafka topics of many event types in, one Delta table per type out, each record exactly once."""

@@ -1,4 +1,4 @@
-"""Checks TLS trust and the SASL login, with one connection of our own, before any client tries.
+"""Whether a broker listens, TLS trust and the SASL login, with one connection of our own, before any client tries.
 
     TCP ── TLS handshake ── SaslHandshake ─┬─ SaslAuthenticate ...   SASL_SSL, without TLS SASL_PLAINTEXT
                                            └─ refused, as it should   SSL: only now a broker that wants one says that
@@ -14,15 +14,18 @@ from __future__ import annotations
 import socket
 import ssl
 import struct
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-from exporter.errors import ConfigError, DependencyUnreachable
+from exporter.errors import BrokerSilent, ConfigError, DependencyUnreachable
 
 CONNECT_SECS_MAX = 10.0
+KNOCK_SECS, PAUSE_SECS = 2.0, 0.2
+"""For so long brokers may refuse connections: one that starts again does for a moment."""
 ANSWER_BYTES_MAX = 1 << 20
 
 SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
@@ -43,6 +46,37 @@ class Greeting:
     tls: str = ""
     expires: datetime | None = None
     user: str = ""
+
+
+def knock(brokers: Sequence[str]) -> None:
+    """Raises BrokerSilent if all brokers refuse connections, or have no address: clients would try for half a minute.
+
+    brokers: host:port. One that gives no answer at all is left to the clients.
+    """
+    deadline = time.monotonic() + KNOCK_SECS
+    while reasons := _refusals(brokers):
+        if time.monotonic() >= deadline:
+            told = "; ".join(f"{broker}: {reason}" for broker, reason in zip(brokers, reasons, strict=True))
+            raise BrokerSilent(f"no broker answers at {told}", "check `brokers`, and that they run")
+        time.sleep(PAUSE_SECS)
+
+
+def _refusals(brokers: Sequence[str]) -> list[str]:
+    """Why each refuses; empty if one does not."""
+    reasons = []
+    for broker in brokers:
+        host, _, port = broker.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=KNOCK_SECS).close()
+        except ConnectionRefusedError:
+            reasons.append("connection refused")
+        except socket.gaierror:
+            reasons.append("its name does not resolve")
+        except OSError:
+            return []
+        else:
+            return []
+    return reasons
 
 
 def probe_login(options: Mapping[str, Any]) -> Greeting | None:

@@ -6,6 +6,7 @@ complete or an error; an offset that cannot be read is never taken for one that 
 
 from __future__ import annotations
 
+import difflib
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from kafka.errors import (
 )
 
 from exporter.errors import BrokerSilent, ConfigError
-from exporter.kafka.login import probe_login
+from exporter.kafka.login import knock, probe_login
 from offsets.ranges import TopicIdentity, TopicPartition
 from offsets.selection import Topics
 
@@ -91,10 +92,11 @@ class TopicReader:
     def __init__(self, client_options: Mapping[str, Any], topics: Topics, isolation: str) -> None:
         """client_options: keywords of kafka-python's clients (bootstrap_servers and security).
 
-        Raises BrokerSilent, and what login.knock raises.
+        Raises BrokerSilent, and what probe_login raises.
         """
         self.topics = topics
         self.client = client_options
+        knock(client_options["bootstrap_servers"])
         self.greeting = probe_login(client_options)
         self._isolation = isolation
         try:
@@ -136,8 +138,14 @@ class TopicReader:
             if any(item.get("error_code") == TopicAuthorizationFailedError.errno for item in described):
                 hint = "an administrator of the brokers grants it: kafka-acls.sh --add --operation Read --topic ..."
                 raise ConfigError(f"topic {missing[0]} may not be seen by this user", hint)
-            raise ConfigError(f"topic {missing[0]} does not exist", "create it first, or correct `topics`")
+            raise ConfigError(f"topic {missing[0]} does not exist", self._nearest(missing[0]))
         return found
+
+    def _nearest(self, missing: str) -> str:
+        """A hint: the name of a topic that is there and may have been meant."""
+        there = {str(item["name"]) for item in self._ask(self._admin.describe_topics) if not item.get("error_code")}
+        near = difflib.get_close_matches(missing, sorted(there), n=1)
+        return (f"did you mean {near[0]}? Else " if near else "") + "create it first, or correct `topics`"
 
     def _identities(self, entries: Mapping[str, Any]) -> dict[str, TopicIdentity]:
         if not entries:

@@ -51,6 +51,7 @@ _KAFKA_CLASSES = {
     "spark-sql-kafka-*.jar": re.compile(r"org/apache/spark/sql/kafka010/.*\.class"),
     "commons-pool2-*.jar": re.compile(r"org/apache/commons/pool2/.*\.class"),
 }
+_JAVA_ERROR = re.compile(r"(?:Caused by: |Exception in thread .*? )?(?:[a-z]+\.)+[A-Za-z.]*(?:Exception|Error): ")
 _COLUMNS = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}'
 
 
@@ -100,11 +101,17 @@ def _child(code: str, argument: str) -> None:
     except subprocess.TimeoutExpired as error:
         raise DependencyUnreachable(f"no archive of classes after {error.timeout} s", "try again") from error
     if done.returncode:
-        words = done.stderr.decode("utf-8", "replace").strip().splitlines()
         raise DependencyUnreachable(
-            f"the archive of classes could not be made: {words[-1] if words else 'no word of why'}",
+            f"the archive of classes could not be made: {_cause(done.stderr.decode('utf-8', 'replace'))}",
             "everything works without it, a start only takes longer",
         )
+
+
+def _cause(said: str) -> str:
+    """The line of a child's standard error that tells most: Java's last error, else what it says last, but no hint."""
+    lines = [line.strip() for line in said.splitlines() if line.strip() and not line.strip().startswith("hint:")]
+    of_java = [line for line in lines if _JAVA_ERROR.match(line)]
+    return (of_java or lines or ["no word of why"])[-1]
 
 
 def compile_classes(store: str) -> None:

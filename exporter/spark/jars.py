@@ -44,7 +44,8 @@ JARS_PER_IVY = 16
 """Ivy fetches one jar after the other; a set larger than this is split over several Ivy processes."""
 
 _INSTALL_JAVA = (
-    "install Java 17 or 21 (Debian and Ubuntu: apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17)"
+    "install Java 17 or 21 (Debian 12: apt-get install openjdk-17-jre-headless; Debian 13 and Ubuntu: "
+    "openjdk-21-jre-headless; Fedora: dnf install java-21-openjdk-headless; macOS: brew install openjdk@21)"
     " and put it on PATH or in JAVA_HOME"
 )
 _SET_CACHE_DIR = "set EXPORTER_CACHE_DIR to a folder that this user can write"

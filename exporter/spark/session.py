@@ -49,6 +49,7 @@ LAST_JARS = "SPARK_DIST_CLASSPATH"
 """Spark's variable for jars that come last on its class path: an archive fits one that goes on after what it was made
 with."""
 ENDING_SECS = 2.0
+LOOPBACK = "127.0.0.1"
 OUT_OF_MEMORY = 3
 """The exit code of a JVM with -XX:+ExitOnOutOfMemoryError."""
 LOG4J_FILE = Path(__file__).with_name("log4j2.properties")
@@ -97,6 +98,8 @@ def _prepared(
     os.environ.update(java_locale(sys.getfilesystemencoding(), locale.nl_langinfo(locale.CODESET)))
     for name, value in PAGES.items():
         os.environ.setdefault(name, value)
+    if deployment.is_local:  # else Spark asks for the address of this machine's name, which may have none
+        os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
     home = class_data.home() if archive is not None else class_data.ready() if deployment.is_local else None
     sets = [*(["spark"] if home is None else []), *java.jar_sets]  # a prepared home has the first among Spark's own
     jars = [str(path) for name in sets for path in jar_paths(name)]

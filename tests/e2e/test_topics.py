@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -302,3 +303,12 @@ def test_how_large_records_are_is_asked_before_the_first_large_round(
         assert reader.offset_bytes([first]) == 0.0
     finally:
         reader.close()
+
+
+def test_a_topic_that_is_not_there_is_told_with_the_one_that_was_meant(kafka: str, topic: Callable[..., str]) -> None:
+    """As settings are."""
+    name = topic(1)
+    reader = TopicReader({"bootstrap_servers": [kafka]}, Topics((f"{name}s",)), "read_committed")
+    with closing(reader), pytest.raises(ConfigError, match=f"topic {name}s does not exist") as told:
+        reader.require()
+    assert told.value.hint.startswith(f"did you mean {name}? Else create it first")

@@ -67,6 +67,14 @@ def test_a_verb_takes_the_flags_of_settings_that_mean_something_to_it() -> None:
     assert CliRunner().invoke(cli, ["sweep", "--roll-age-max-secs", "5"]).exit_code == 2
 
 
+def test_the_help_tells_what_each_verb_does_in_a_whole_sentence() -> None:
+    """At 80 columns as well, over as many lines as it takes."""
+    told = " ".join(CliRunner().invoke(cli, ["--help"], terminal_width=80).output.split())
+    assert "..." not in told.partition("Commands:")[2]
+    for name, command in cli.commands.items():
+        assert f"{name} {' '.join((command.help or '').split('.')[0].split())}." in told
+
+
 def test_a_setting_that_decides_what_becomes_of_a_record_is_a_flag_wherever_records_are_judged() -> None:
     """Else an audit of what a flag of `run` has decided could not be told the same."""
     decides = {

@@ -45,3 +45,17 @@ def test_a_store_s_jars_are_fetched_and_its_classes_compiled_only_if_it_is_asked
 def test_a_store_that_there_is_no_set_for_is_no_choice() -> None:
     """Such as HDFS, which Spark brings along."""
     assert CliRunner().invoke(cli, ["prepare", "--for", "hdfs"]).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("said", "cause"),
+    [
+        ("java.net.UnknownHostException: vm: Name or service not known\n\tat java.base/x\nexporter.errors.JvmEnded: "
+         "the JVM has ended\n  hint: start again", "java.net.UnknownHostException: vm: Name or service not known"),
+        ("Traceback\nRuntimeError: there is no room\n  hint: make some\n", "RuntimeError: there is no room"),
+        ("  hint: try again\n", "no word of why"), ("", "no word of why"),
+    ],
+)  # fmt: skip
+def test_what_ended_a_child_is_told_and_no_hint(said: str, cause: str) -> None:
+    """Its last line is one, for something else."""
+    assert prepare._cause(said) == cause
