@@ -164,8 +164,14 @@ class SchemaRegistry(Table):
     )
     username: str = Field(default="", description="User name, if the registry asks for one.", examples=["exporter"])
     password: SecretStr | None = Field(default=None, description="Password of that user.", examples=["secret"])
+    password_file: Path | None = Field(
+        default=None, description="File with that password alone in it, instead.", examples=["password"]
+    )
     token: SecretStr | None = Field(
         default=None, description="Bearer token, instead of a user name.", examples=["secret"]
+    )
+    token_file: Path | None = Field(
+        default=None, description="File with that token alone in it, instead.", examples=["token"]
     )
     ca_file: Path | None = Field(
         default=None,

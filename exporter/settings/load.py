@@ -25,7 +25,7 @@ from exporter.settings.problem import Problem
 from exporter.settings.reference import EXAMPLE, reference
 from exporter.settings.rules import broken
 from exporter.settings.schema_files import read_schema_files
-from exporter.settings.tables import FREE, NAMED, PATHS, TABLES
+from exporter.settings.tables import FREE, NAMED, OF_VARIABLES, PATHS, TABLES
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -46,13 +46,17 @@ OTHER_VARIABLES = frozenset(
 
 @dataclass(frozen=True)
 class _Given:
-    """The layers, each setting name -> value as given. path: of the TOML file. assumed: what no layer has to give."""
+    """The layers, each setting name -> value as given. path: of the TOML file. assumed: what no layer has to give.
+
+    file: with what the environment says of secrets in its tables; these are `secrets`: variable -> table and setting.
+    """
 
     flags: Mapping[str, object]
     environment: Mapping[str, object]
     file: Mapping[str, object]
     path: str
     assumed: Mapping[str, object]
+    secrets: Mapping[str, tuple[str, str]]
 
     @property
     def in_file(self) -> str:
@@ -65,6 +69,7 @@ class _Given:
         """Setting -> where its value came from; what no layer gives is left out."""
         return {
             **dict.fromkeys(self.file, f"file {self.path}"),
+            **{f"{table}.{key}": f"environment {name}" for name, (table, key) in self.secrets.items()},
             **{name: f"environment {variable(name)}" for name in self.environment},
             **{name: f"flag {flag(name)}" for name in self.flags},
         }
@@ -97,12 +102,15 @@ def load(
     """
     environ = without_injected(environ)
     path = _config_path(config, environ, needed=assumed is None)
+    secrets = {variable(name): at for name, at in OF_VARIABLES.items() if variable(name) in environ}
+    file = _resolved(read_toml(path), path.parent) if path is not None else {}
     given = _Given(
         flags={name: value for name, value in flags.items() if value is not None},
         environment={name: environ[variable(name)] for name in SCALARS if variable(name) in environ},
-        file=_resolved(read_toml(path), path.parent) if path is not None else {},
+        file=_with_secrets(file, {at: environ[name] for name, at in secrets.items()}),
         path=str(path or CONFIG_DEFAULT),
         assumed=assumed or {},
+        secrets=secrets,
     )
     _refuse([*_unknown_names(given), *_unknown_variables(environ)])
     fine: dict[str, object] = {}
@@ -172,6 +180,18 @@ def _resolved(table: Mapping[str, object], folder: Path) -> dict[str, object]:
     return resolved
 
 
+def _with_secrets(file: Mapping[str, object], secrets: Mapping[tuple[str, str], str]) -> dict[str, object]:
+    """The tables with the environment's secrets, however the file says them. secrets: (table, setting) -> value."""
+    merged = dict(file)
+    for table in {table for table, _ in secrets}:
+        said = {key: value for (of, key), value in secrets.items() if of == table}
+        names, inner = {key.removesuffix("_file") for key in said}, merged.get(table, {})
+        if isinstance(inner, dict):
+            kept = {key: value for key, value in inner.items() if key.removesuffix("_file") not in names}
+            merged[table] = kept | said
+    return merged
+
+
 def _resolved_table(table: object, folder: Path) -> object:
     if not isinstance(table, dict):
         return table
@@ -206,7 +226,7 @@ def _unknown_names(given: _Given) -> Iterator[Problem]:
 
 
 def _unknown_variables(environ: Mapping[str, str]) -> Iterator[Problem]:
-    settings = {variable(name): variable(name) for name in SCALARS}
+    settings = {variable(name): variable(name) for name in (*SCALARS, *OF_VARIABLES)}
     tables = {variable(name): name for name in (*TABLES, DERIVE, *FREE)}
     for name in sorted(environ):
         if not name.upper().startswith(PREFIX) or name in settings or name in OTHER_VARIABLES:

@@ -105,6 +105,9 @@ class KafkaClient(Table):
     ssl_password: SecretStr | None = Field(
         default=None, description="Password of the encrypted key.", examples=["secret"]
     )
+    ssl_password_file: Path | None = Field(
+        default=None, description="File with that password alone in it, instead.", examples=["ssl-password"]
+    )
     ssl_check_hostname: bool = Field(
         default=True, description="Whether the name in the broker's certificate must be its host name."
     )
@@ -116,6 +119,9 @@ class KafkaClient(Table):
     )
     sasl_plain_password: SecretStr | None = Field(
         default=None, description="Password for PLAIN and SCRAM.", examples=["secret"]
+    )
+    sasl_plain_password_file: Path | None = Field(
+        default=None, description="File with that password alone in it, instead.", examples=["sasl-plain-password"]
     )
 
     @property
@@ -172,6 +178,16 @@ NAMED = {"types": "event type", "topic_formats": "regular expression of topics"}
 
 PATHS = frozenset(
     {"ssl_cafile", "ssl_certfile", "ssl_keyfile", "columns_file", "schema_files", "ca_file", "cert_file", "key_file"}
-    | {"proto"}
+    | {"proto", *(f"{name}_file" for table in TABLES.values() for name in table.secrets())}
 )
 """The settings in tables that are paths, relative to the TOML file."""
+
+OF_VARIABLES = {
+    f"{table}_{name}{end}": (table, f"{name}{end}")
+    for table, model in TABLES.items()
+    if table not in NAMED
+    for name in model.secrets()
+    for end in ("", "_file")
+}
+"""Settings in tables that the environment may give as well: secrets, so that a settings file holds none. As variable()
+takes it -> table and setting."""

@@ -17,12 +17,13 @@ from exporter.errors import ExporterError
 from exporter.monitor.health import ENDPOINTS, START_SECS_MAX
 from exporter.settings.load import load
 from exporter.settings.model import PREFIX, SCALARS, Settings, variable
+from exporter.settings.tables import OF_VARIABLES
 from tests.support.prometheus import queried, server
 from tests.support.snapshots import NOW_MS, busy_snapshot, scraped
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 NOMAD, NOMAD_DOCKER = "nomad/exporter.nomad.hcl", "nomad/exporter-docker.nomad.hcl"
-VARIABLES = {variable(name) for name in SCALARS} | {"EXPORTER_CONFIG", "EXPORTER_CACHE_DIR"}
+VARIABLES = {variable(name) for name in (*SCALARS, *OF_VARIABLES)} | {"EXPORTER_CONFIG", "EXPORTER_CACHE_DIR"}
 GIVEN = {
     "NOMAD_TASK_DIR": "/local", "NOMAD_ALLOC_DIR": "/alloc", "NOMAD_PORT_http": "21108", "NOMAD_ALLOC_INDEX": "1",
     "MESOS_SANDBOX": "/sandbox", "PORT_HTTP": "31108",

@@ -39,6 +39,7 @@ from exporter.operate.status import fetch, server_url
 from exporter.protocol.anchor import declared_schema
 from exporter.settings.meaning import record_columns, table_options
 from exporter.settings.model import Settings
+from exporter.settings.table import Table
 from exporter.spark import session as spark
 from exporter.spark.jars import find_java, jar_paths
 from exporter.stores.obstacles import in_the_way
@@ -147,21 +148,28 @@ def _security(settings: Settings, greeting: Greeting | None) -> Iterator[Finding
     if client.tls and not client.ssl_check_hostname:
         says = "whoever has any certificate of the authority may pass for a broker"
         yield Finding(what, "warn", says, "name the brokers as in their certificates and remove `ssl_check_hostname`")
-    with_password = bool(client.sasl_plain_password or client.ssl_password)
-    yield from _open_to_all(what, [client.ssl_certfile], settings.origin("kafka_client") if with_password else "")
+    yield from _open_to_all(what, [client.ssl_certfile, *_holding(settings, "kafka_client", client)])
 
 
 def _registry_files(settings: Settings) -> Iterator[Finding]:
     """Who may read the secrets for the schema registry."""
     table = settings.schema_registry
-    origin = settings.origin("schema_registry") if table.password or table.token else ""
-    yield from _open_to_all(REGISTRY, [table.key_file or table.cert_file], origin)
+    holding = _holding(settings, "schema_registry", table)
+    yield from _open_to_all(REGISTRY, [table.key_file or table.cert_file, *holding])
 
 
-def _open_to_all(what: str, files: Sequence[Path | None], origin: str) -> Iterator[Finding]:
-    """Of the files that hold a password or a key, as far as they are still there. origin: of a password's table."""
-    holding = [path for path in files if path]
-    holding += [Path(origin.removeprefix("file "))] if origin.startswith("file ") else []
+def _holding(settings: Settings, name: str, table: Table) -> Iterator[Path | None]:
+    """The files that hold the secrets of a table; none holds one that the environment gives."""
+    for secret in table.secrets():
+        if path := getattr(table, f"{secret}_file"):
+            yield path
+        elif getattr(table, secret) and settings.origin(f"{name}.{secret}") == "default":
+            yield settings.file
+
+
+def _open_to_all(what: str, files: Sequence[Path | None]) -> Iterator[Finding]:
+    """Of the files that hold a password or a key, as far as they are still there."""
+    holding = dict.fromkeys(path for path in files if path)
     if readable := [str(path) for path in holding if path.is_file() and path.stat().st_mode & 0o007]:
         says = f"{', '.join(readable)} holds a secret and is open to every user of this machine"
         yield Finding(what, "warn", says, "chmod 600")

@@ -598,6 +598,71 @@ sasl_plain_password = "{SECRET}"
 """
 
 
+AVRO = '[value_format]\nkind = "avro"\nframe = "confluent"\n'
+REGISTRY = AVRO + '[schema_registry]\nurls = ["http://r"]\nusername = "me"\n'
+BARE = SASL.replace(f'sasl_plain_password = "{SECRET}"\n', "")
+VARIABLE = "EXPORTER_KAFKA_CLIENT_SASL_PLAIN_PASSWORD"
+
+
+def password(settings: Settings) -> str:
+    return str(kafka_python_options(settings)["sasl_plain_password"])
+
+
+def test_a_settings_file_need_hold_no_secret() -> None:
+    """Each stands in a file of its own or in the environment, which counts whatever the file says."""
+    Path("secret").write_text(f"{SECRET}\n")
+    for tables, environ in (
+        (f"{BARE}sasl_plain_password_file = 'secret'", {}),
+        (BARE, {VARIABLE: SECRET}),
+        (BARE, {f"{VARIABLE}_FILE": "secret"}),
+        (f"{BARE}sasl_plain_password = 'other'", {VARIABLE: SECRET}),
+        (f"{BARE}sasl_plain_password_file = 'missing'", {VARIABLE: SECRET}),
+        (f"{BARE}sasl_plain_password = 'other'", {f"{VARIABLE}_FILE": "secret"}),
+    ):
+        settings = loaded(tables=tables, **environ)
+        assert password(settings) == SECRET, (tables, environ)
+        told = f"environment {next(iter(environ))}" if environ else "default"
+        key = "sasl_plain_password" + ("_file" if f"{VARIABLE}_FILE" in environ else "")
+        assert settings.origin(f"kafka_client.{key}") == told
+    registry = loaded(tables=REGISTRY, EXPORTER_SCHEMA_REGISTRY_PASSWORD=SECRET).schema_registry
+    assert registry.password is not None and registry.password.get_secret_value() == SECRET
+
+
+def test_a_secret_is_taken_from_a_file_as_it_is_but_for_the_line_s_end() -> None:
+    """Blanks may be part of it; and no variable but those of secrets reaches a table."""
+    Path("secret").write_bytes(b" p\xc3\xa4ss \r\n")
+    assert password(loaded(tables=f"{BARE}sasl_plain_password_file = 'secret'")) == " p\u00e4ss "
+    assert "unknown environment variable" in refused(tables=BARE, EXPORTER_KAFKA_CLIENT_SASL_MECHANISM="PLAIN")
+
+
+@pytest.mark.parametrize(
+    ("content", "lines", "says"),
+    [
+        (None, "sasl_plain_password_file = 'secret'", "cannot be read: No such file"),
+        (b"\n", "sasl_plain_password_file = 'secret'", "is empty"),
+        (b"\xff", "sasl_plain_password_file = 'secret'", "is not UTF-8"),
+        (b"x", f"sasl_plain_password_file = 'secret'\nsasl_plain_password = '{SECRET}'", "give one of them"),
+    ],
+)
+def test_a_file_without_a_secret_is_told(content: bytes | None, lines: str, says: str) -> None:
+    """By its name and the setting's; never what is in it."""
+    if content is not None:
+        Path("secret").write_bytes(content)
+    told = refused(tables=f"{BARE}{lines}")
+    assert says in told and "sasl_plain_password_file" in told and SECRET not in told
+
+
+def test_every_secret_may_stand_elsewhere() -> None:
+    """Of all tables, none is left out."""
+    found = {f"{table}.{name}" for table, model in TABLES.items() for name in model.secrets()}
+    assert found == {
+        "kafka_client.ssl_password", "kafka_client.sasl_plain_password",
+        "schema_registry.password", "schema_registry.token",
+    }  # fmt: skip
+    for table, name in (one.split(".") for one in found):
+        assert f"{name}_file" in TABLES[table].model_fields
+
+
 def test_without_security_both_clients_get_the_brokers_only() -> None:
     """The plain case stays plain."""
     assert kafka_python_options(loaded()) == {
