@@ -11,6 +11,7 @@ import click
 import pytest
 import yaml
 
+from exporter import __version__
 from exporter.cli.main import cli
 from exporter.cli.verbs.dead_letters import dead_letters
 from exporter.errors import ExporterError
@@ -321,6 +322,15 @@ def test_the_dashboard_lies_where_grafana_is_told_to_look() -> None:
     assert {panel["datasource"]["uid"] for panel in dashboard["panels"]} == {"${datasource}"}
     variable = dashboard["templating"]["list"][0]
     assert (variable["name"], variable["type"], variable["query"]) == ("datasource", "datasource", source["type"])
+
+
+def test_the_version_stands_in_one_place() -> None:
+    """Images are called by it, and a page tells what changed with it."""
+    named = {found for file in DEPLOY.rglob("*") if file.is_file()
+             for found in re.findall(r"kafka-delta-exporter:([\w.]+)", file.read_text())}  # fmt: skip
+    assert named == {__version__}
+    assert "version = attr: exporter.__version__" in (DEPLOY.parent / "setup.cfg").read_text()
+    assert f"\n## {__version__}\n" in text("handbook/changelog.md")
 
 
 def test_the_image_is_that_of_a_user_without_rights() -> None:
