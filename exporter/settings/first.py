@@ -23,11 +23,16 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 @dataclass(frozen=True)
 class FirstType:
-    """columns: DDL, one text each; none: they come by themselves. hints: dotted path -> type. says: above all that."""
+    """columns: DDL, one text each; none: they come by themselves. hints: dotted path -> type. says: above all that.
+
+    doubts: column -> what is said above it. rare: columns that are comments, for a person to decide.
+    """
 
     columns: Sequence[str] = ()
     hints: Mapping[str, str] = field(default_factory=dict)
     says: str = ""
+    doubts: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    rare: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,7 @@ def write_first(first: First, path: Path, base: Path | None, folder: Path | None
     mode = base.stat().st_mode & 0o777 if base is not None else 0o666
     for name, file in files.items():
         file.parent.mkdir(parents=True, exist_ok=True)
-        _create(file, _columns_text(first.types[name].columns), 0o666)
+        _create(file, _columns_text(first.types[name]), 0o666)
     path.parent.mkdir(parents=True, exist_ok=True)
     _create(path, text, mode)
     return [*files.values(), path]
@@ -98,7 +103,7 @@ def _type_lines(event_type: str, one: FirstType, columns_file: str) -> Iterator[
     if columns_file:
         yield f"columns_file = {toml_value(columns_file)}"
     elif one.columns:
-        yield f'columns = """\n{_columns_text(one.columns)}"""'
+        yield f'columns = """\n{_columns_text(one)}"""'
     else:
         yield 'evolve = "add"'
     if one.hints:
@@ -106,9 +111,17 @@ def _type_lines(event_type: str, one: FirstType, columns_file: str) -> Iterator[
         yield from (f"{toml_key(path)} = {toml_value(kind)}" for path, kind in one.hints.items())
 
 
-def _columns_text(columns: Sequence[str]) -> str:
-    """A column a line. No name of a column has a character that TOML's texts of several lines would take otherwise."""
-    return ",\n".join(columns) + "\n"
+def _columns_text(one: FirstType) -> str:
+    """A column a line, below what is to be known of it.
+
+    No name of a column has a character that TOML's texts of several lines would take otherwise.
+    """
+    last = next((column for column in reversed(one.columns) if column not in one.rare), "")
+    lines = []
+    for column in one.columns:
+        lines += [f"-- {doubt}" for doubt in one.doubts.get(column, ())]
+        lines.append(f"-- {column}," if column in one.rare else column if column == last else f"{column},")
+    return "\n".join(lines) + "\n"
 
 
 def _columns_files(types: Mapping[str, FirstType], folder: Path | None) -> Iterator[tuple[str, Path]]:

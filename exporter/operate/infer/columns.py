@@ -6,8 +6,9 @@ The columns are those that evolution would make (core/evolve.py), declared: what
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from exporter.core.columns import NO_COLUMNS, never_added, reserved
@@ -21,6 +22,10 @@ from offsets.partitions import DAY, Spec
 
 FEW = 0.01
 """Of the values at a place so many may be there by mistake."""
+RARE = 0.001
+"""A field that fewer of the records have may be there by mistake."""
+_PLAIN_PATH = re.compile(r"(?:\[\])*(?:\.[A-Za-z0-9_]+(?:\[\])*)*")
+"""A name may hold anything; what is not plain is in no comment of a file."""
 _FORM_TYPES = {"time": "timestamp", "date": "date"}
 
 
@@ -43,6 +48,7 @@ class InferredType:
     """One event type. bytes: of its values. columns: DDL, one text each. hints: dotted path -> DDL type.
 
     left_out: why it cannot be declared; empty if it can. untimed: records without an event time that would do.
+    doubts: column, as in `columns` -> what is to be known of it. rare: those of `columns` that hardly any record has.
     """
 
     event_type: str
@@ -53,6 +59,8 @@ class InferredType:
     paths: tuple[PathRow, ...]
     left_out: str = ""
     untimed: int = 0
+    doubts: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    rare: tuple[str, ...] = ()
 
 
 def inferred_fields(looks: Looks, evolution: Evolution, spec: Spec = DAY) -> list[dict[str, Any]]:
@@ -98,6 +106,26 @@ def columns_ddl(fields: list[dict[str, Any]]) -> tuple[str, ...]:
 def path_rows(looks: Looks, fields: list[dict[str, Any]], plain: bool) -> tuple[PathRow, ...]:
     """A row for each place, those of an object below it. plain: examples are shown as they are."""
     return tuple(_Rows(looks.records, plain).of_struct(fields, looks.seen, looks.look, ""))
+
+
+def doubts_of(fields: list[dict[str, Any]], rows: Sequence[PathRow], records: int) -> dict[str, list[str]]:
+    """Of each column that says something: what its row says, and those below it whose path is plain."""
+    found: dict[str, list[str]] = {}
+    for one, column in zip(fields, columns_ddl(fields), strict=True):
+        for row in rows:
+            inner = row.path.removeprefix(one["name"])
+            if row.says and row.path.startswith(one["name"]) and (not inner or _PLAIN_PATH.fullmatch(inner)):
+                found.setdefault(column, []).append(f"{inner.removeprefix('.')}: {row.says}" if inner else row.says)
+            if not inner and row.share < RARE:
+                found.setdefault(column, []).append(f"in {round(row.share * records):,} of {records:,} records")
+    return found
+
+
+def rare_of(fields: list[dict[str, Any]], rows: Sequence[PathRow]) -> tuple[str, ...]:
+    """The columns that hardly any record has, as columns_ddl() has them; none if that is all that there is."""
+    rare = {row.path for row in rows if row.share < RARE}
+    found = tuple(column for one, column in zip(fields, columns_ddl(fields), strict=True) if one["name"] in rare)
+    return found if len(found) < len(fields) else ()
 
 
 class _Rows:

@@ -22,10 +22,12 @@ from exporter.kafka.topics import TopicReader, partitions_of
 from exporter.operate.infer.columns import (
     InferredType,
     columns_ddl,
+    doubts_of,
     hints_of,
     inferred_fields,
     leaves,
     path_rows,
+    rare_of,
 )
 from exporter.operate.infer.fields import (
     Flat,
@@ -273,9 +275,10 @@ class _Inferring:
         evolution = Evolution({**found, **needed}, self._settings.keys_max, self._settings.columns_max)
         fields = inferred_fields(looks, evolution, specs_of(self._settings).of(name))
         hints = {path: kind for path, kind in leaves(fields) if path in found}
+        rows = path_rows(looks, fields, self._plain)
         return InferredType(
-            name, looks.records, looks.bytes, columns_ddl(fields), hints,
-            path_rows(looks, fields, self._plain), in_the_way(fields, needed), untimed,
+            name, looks.records, looks.bytes, columns_ddl(fields), hints, rows, in_the_way(fields, needed), untimed,
+            doubts_of(fields, rows, looks.records), rare_of(fields, rows),
         )  # fmt: skip
 
 

@@ -74,4 +74,4 @@ def _stands(place: Any) -> dict[str, object]:
 def _first_type(one: InferredType, evolves: bool) -> FirstType:
     doubts = [f"{one.untimed:,} without an event time that would do"] if one.untimed else []
     says = ", ".join([f"{one.records:,} records of the sample", *doubts])
-    return FirstType((), one.hints, says) if evolves else FirstType(one.columns, {}, says)
+    return FirstType((), one.hints, says) if evolves else FirstType(one.columns, {}, says, one.doubts, one.rare)

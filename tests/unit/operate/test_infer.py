@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ import pytest
 
 from exporter.cli.verbs.infer import ASSUMED
 from exporter.core.columns import EVOLVED, JSON_TEXT
+from exporter.core.ddl import with_marks
+from exporter.core.ddl_schema import ddl_schema
 from exporter.core.evolve import Evolution
 from exporter.core.routing import EventTime, TypeFrom
 from exporter.core.seen import At
@@ -270,7 +273,8 @@ def test_the_settings_that_are_written_can_be_loaded(settings: Settings, tmp_pat
     assert (made.brokers, made.topics, made.group) == (("127.0.0.1:1",), ("events",), "events-exporter")
     assert made.table_root == str(tmp_path / "lake")
     assert (made.type_from.name, made.event_time.path, made.event_time.unit) == ("event", "sent_ms", "ms")
-    assert {name: ddl.strip().split(",\n") for name, ddl in made.declared.items()} == {
+    plain = {name: re.sub("(?m)^--.*\n", "", ddl) for name, ddl in made.declared.items()}
+    assert {name: ddl.strip().split(",\n") for name, ddl in plain.items()} == {
         one.event_type: list(one.columns) for one in found.types
     }
 
@@ -353,6 +357,30 @@ def test_a_kind_that_hardly_ever_comes_is_told(settings: Settings) -> None:
     assert [row.says for row in found.paths if row.path == "user"] == [
         "kinds that do not meet: any JSON; 1 of 200 may be mistakes"
     ]
+
+
+def test_the_file_tells_its_doubts_beside_the_columns(tmp_path: Path, settings: Settings) -> None:
+    """As comments; what fewer than one record in a thousand has is one itself. What is plain has none; all is read."""
+    rows: list[dict[str, Any]] = [
+        {"type": "a", "user": at or {"x": 1}, "in": {"at": 1_700_000_000 + at, "a b": at or "x"}} for at in range(2000)
+    ]
+    rows[7]["user_id"] = "u"
+    found = inferred(settings, taken(values(*rows)))
+    path = tmp_path / "exporter.toml"
+    write_first(first_of(settings, found, path), path, None, None)
+    text = path.read_text()
+    written = text[text.index('columns = """') :].splitlines()[1:-1]
+    assert written == [
+        "-- at: looks like seconds since 1970",
+        "in STRUCT<at: BIGINT>,",
+        "type STRING,",
+        "-- kinds that do not meet: any JSON; 1 of 2,000 may be mistakes",
+        "user JSON",
+        "-- in 1 of 2,000 records",
+        "-- user_id STRING,",
+    ]
+    schema = ddl_schema(with_marks(load(path, {}, {}).declared["a"]))
+    assert schema is not None and [one["name"] for one in json.loads(schema)["fields"]] == ["in", "type", "user"]
 
 
 def test_with_evolve_no_column_is_declared(tmp_path: Path, settings: Settings) -> None:
