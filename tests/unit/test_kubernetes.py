@@ -100,6 +100,36 @@ def test_a_pod_gets_no_variables_of_services() -> None:
     assert POD_SPEC["enableServiceLinks"] is False
 
 
+def executor_spec(settings: Settings) -> dict[str, Any]:
+    """Of the pods that Spark makes: the template that it is told, where the task finds it."""
+    folder, _, name = settings.spark["spark.kubernetes.executor.podTemplateFile"].rpartition("/")
+    assert folder in [one["mountPath"] for one in CONTAINER["volumeMounts"]]
+    spec: dict[str, Any] = yaml.safe_load(MANIFESTS["ConfigMap", "exporter"]["data"][name])["spec"]
+    return spec
+
+
+def test_all_pods_pass_the_restricted_security_level(settings: Settings) -> None:
+    """The task's and its executors': what Kubernetes' Pod Security Standards ask for there, one by one."""
+    for spec in (POD_SPEC, executor_spec(settings)):
+        of_pod = spec["securityContext"]
+        assert of_pod["runAsNonRoot"] is True and of_pod["runAsUser"] > 0
+        assert of_pod["seccompProfile"]["type"] in ("RuntimeDefault", "Localhost")
+        assert not {"hostNetwork", "hostPID", "hostIPC"} & spec.keys()
+        assert all(set(one) - {"name"} <= {"configMap", "emptyDir", "secret"} for one in spec.get("volumes", ()))
+        for one in spec["containers"]:
+            assert one["securityContext"]["allowPrivilegeEscalation"] is False
+            assert one["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+            assert not one["securityContext"].get("privileged")
+    assert executor_spec(settings)["securityContext"]["runAsUser"] == POD_SPEC["securityContext"]["runAsUser"]
+
+
+def test_a_drain_of_nodes_takes_one_task_at_a_time() -> None:
+    """By the labels that the pods have."""
+    budget = MANIFESTS["PodDisruptionBudget", "exporter"]["spec"]
+    labels = MANIFESTS["Deployment", "exporter"]["spec"]["template"]["metadata"]["labels"]
+    assert budget == {"maxUnavailable": 1, "selector": {"matchLabels": labels}}
+
+
 def test_a_pod_runs_as_the_image_s_user_without_rights() -> None:
     """It writes to /tmp alone."""
     dockerfile = (DEPLOY / "docker/Dockerfile").read_text()
