@@ -62,7 +62,8 @@ class PartitionStart:
     """One partition. floor: the first offset that would be read, None where nothing would be.
 
     held_back_by: the types whose position makes the floor. end: offset after the last readable record. lag: offsets
-    from the floor to the end. steps: what would be done first, in order.
+    from the floor to the end. steps: what would be done first, in order. begins: the types that get their first
+    position, and a table where there is none.
     """
 
     tp: TopicPartition
@@ -72,6 +73,7 @@ class PartitionStart:
     held_back_by: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
     refusal: Refusal | None = None
+    begins: tuple[str, ...] = ()
 
     @property
     def lag(self) -> int | None:
@@ -88,6 +90,7 @@ class PartitionStart:
             "end": self.end,
             "lag": self.lag,
             "steps": list(self.steps),
+            "begins": list(self.begins),
             "refusal": None if self.refusal is None else vars(self.refusal),
         }
 
@@ -241,7 +244,8 @@ class _Planner:
         active = self._bench.routing.active_types
         match found:
             case FirstStart():
-                return replace(start, floor=firsts[tp], steps=(f"anchor {_names(active)} at {firsts[tp] - 1}",))
+                steps = (f"anchor {_names(active)} at {firsts[tp] - 1}",)
+                return replace(start, floor=firsts[tp], steps=steps, begins=tuple(active))
             case Agree():
                 return self._agrees(start, found)
             case Switch():
@@ -259,7 +263,7 @@ class _Planner:
         timed = sorted(lacking_event_time({name: self._reading.views[name] for name in found.positions}))
         steps += [f"add the column {EVENT_TIME} to {_names(timed)}"] if timed else []
         runs = self._reads(start, known, steps)
-        return replace(runs, steps=(*runs.steps, *self._parked))
+        return replace(runs, steps=(*runs.steps, *self._parked), begins=tuple(found.unanchored))
 
     def _switches(self, start: PartitionStart, found: Switch) -> PartitionStart:
         types = {name: at for name in found.in_force_active if (at := found.positions[name]) is not None}

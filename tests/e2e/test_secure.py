@@ -218,7 +218,7 @@ def test_a_whole_export_by_tls_and_login_shows_no_secret_and_never_speaks_in_the
     assert {e.position(name)[1] for name in (DEAD_LETTERS, *DDL)} == {59}
     for verb, *wanted in (
         ("check", "user exporter, certificate until", f"events topic: {topic}.events"), ("audit",), ("offsets", "59"),
-        ("config", "********"), ("plan", "agree"),
+        ("config", "********"), ("plan", "goes on where the tables are"),
     ):  # fmt: skip
         code, text = typed(verb, e)
         assert code == 0 and all(one in text for one in wanted), text
