@@ -36,7 +36,8 @@ else:
     import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
 
 CONFIG_VARIABLE = "EXPORTER_CONFIG"
-OF_TESTS = tuple(f"EXPORTER_TEST_{name}" for name in ("KAFKA", "DYNAMODB", "REGISTRY", "S3", "GCS", "HDFS"))
+_SERVICES = ("KAFKA", "DYNAMODB", "REGISTRY", "S3", "GCS", "HDFS", "PROMETHEUS")
+OF_TESTS = tuple(f"EXPORTER_TEST_{name}" for name in _SERVICES)
 OTHER_VARIABLES = frozenset(
     {CONFIG_VARIABLE, *OF_TESTS, "EXPORTER_CACHE_DIR", "EXPORTER_CAREFUL"}
     | {"EXPORTER_FAULTS", "EXPORTER_FAULTS_TASK", "EXPORTER_CONTROL_LOSS"}

@@ -81,7 +81,7 @@ class Exported:
 
         Contents are compared where that is asked for (test_audit_contents.py).
         """
-        reader = TopicReader({"bootstrap_servers": self.kafka}, Topics((self.topic,)), self.routing.isolation)
+        reader = TopicReader({"bootstrap_servers": [self.kafka]}, Topics((self.topic,)), self.routing.isolation)
         try:
             report = audit(self.lake, reader, self.routing, self.kafka_options, **{"content_share": 0.0, **wanted})
         finally:
@@ -102,7 +102,7 @@ class Exported:
         types: tuple[str, ...] | None = None,
     ) -> None:
         """Export what is there, and commit. types: commit only these (their positions run ahead of the others')."""
-        reader = TopicReader({"bootstrap_servers": self.kafka}, Topics((self.topic,)), self.routing.isolation)
+        reader = TopicReader({"bootstrap_servers": [self.kafka]}, Topics((self.topic,)), self.routing.isolation)
         try:
             rounds = RoundReader(self.session, self.kafka_options)
             committer = DeltaCommitter(self.lake, "test", {})
