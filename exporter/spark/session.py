@@ -10,6 +10,7 @@ import locale
 import os
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -21,7 +22,7 @@ from typing import Any
 
 from exporter.aside import aside
 from exporter.core.deployment import PAGES, SECRET, Deployment
-from exporter.errors import ExporterError, JvmEnded, TableUnreadable, TableUnwritable
+from exporter.errors import ConfigError, ExporterError, JvmEnded, TableUnreadable, TableUnwritable
 from exporter.secrets import keep_secret
 from exporter.spark import batches, class_data, java_classes
 from exporter.spark.jars import find_java, jar_paths
@@ -66,7 +67,7 @@ def start(
 
     short_lived: for verbs that end within a minute or two; the JVM's second compiler would not pay off.
     archive: where the JVM is to write its classes as it ends (class_data.py); None for all but `prepare`.
-    java: of the store whose tables it is to commit to. Raises JvmEnded.
+    java: of the store whose tables it is to commit to. Raises JvmEnded, ConfigError.
     """
     interrupted = signal.getsignal(signal.SIGINT)
     try:
@@ -92,6 +93,7 @@ def _prepared(
     deployment: Deployment, java: JavaSide = JAVA, short_lived: bool = False, archive: Path | None = None
 ) -> dict[str, str]:
     """Spark's options, and in this process's environment what the JVM and the workers inherit."""
+    _check_name()
     os.environ.setdefault("JAVA_HOME", str(find_java().parent.parent.resolve()))
     os.environ["PYSPARK_PYTHON"] = (not deployment.is_local and deployment.worker_python) or sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -113,6 +115,19 @@ def _prepared(
     keep_secret(*(value for name, value in options.items() if SECRET.search(name)))
     options["spark.driver.extraJavaOptions"] = shlex.join(_java_options(short_lived, home, archive))
     return options
+
+
+def _check_name() -> None:
+    """Raises ConfigError where Spark would end on the name of this machine: given keys of AWS, it asks for its address.
+    """
+    if not {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} <= os.environ.keys():
+        return
+    name = socket.gethostname()
+    try:
+        socket.getaddrinfo(name, None)
+    except OSError:
+        what = f"the name of this machine, {name}, has no address, and Spark asks for it where there are keys of AWS"
+        raise ConfigError(what, f"add the line `127.0.0.1 {name}` to /etc/hosts") from None
 
 
 def _started(deployment: Deployment, app_name: str, options: Mapping[str, str], java: JavaSide) -> Any:

@@ -79,9 +79,13 @@ def test_spark_starts_where_the_name_of_the_machine_has_no_address() -> None:
     nameless = ["unshare", "--uts", "sh", "-c", 'hostname nowhere.invalid && exec "$@"', "sh"]
     if subprocess.run([*nameless, "true"], capture_output=True, check=False).returncode:
         pytest.skip("only root may give this process another host name")
-    own = {name: value for name, value in os.environ.items() if name != "SPARK_LOCAL_IP"}
-    ran = subprocess.run([*nameless, sys.executable, "-c", code], capture_output=True, text=True, env=own, check=False)
+    command = [*nameless, sys.executable, "-c", code]
+    own = {name: value for name, value in os.environ.items() if name != "SPARK_LOCAL_IP" and name[:4] != "AWS_"}
+    ran = subprocess.run(command, capture_output=True, text=True, env=own, check=False)
     assert "rows 3" in ran.stdout, ran.stderr
+    own |= {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
+    ran = subprocess.run(command, capture_output=True, text=True, env=own, check=False)
+    assert "add the line `127.0.0.1 nowhere.invalid` to /etc/hosts" in ran.stderr, "Spark asks for it all the same"
 
 
 def test_spark_fills_in_the_environment_where_an_option_names_it(spark: Any) -> None:
