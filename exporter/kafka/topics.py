@@ -96,8 +96,9 @@ class TopicReader:
         """
         self.topics = topics
         self.client = client_options
-        knock(client_options["bootstrap_servers"])
         self.greeting = probe_login(client_options)
+        if self.greeting is None:
+            knock(client_options["bootstrap_servers"])
         self._isolation = isolation
         try:
             self._admin = KafkaAdminClient(**client_options, request_timeout_ms=ANSWER_TIMEOUT_MS)

@@ -80,20 +80,20 @@ def busy_snapshot() -> Snapshot:
 def scraped(moment: Snapshot | None) -> dict[str, Series]:
     """Sample name -> labels but the app's, which each has -> number, parsed back from the text that Prometheus gets."""
     text = generate_latest(registry(lambda: moment)).decode()
-    return _series(text_string_to_metric_families(text))
+    return _series(text_string_to_metric_families(text), moment)
 
 
 def collected(moment: Snapshot | None) -> dict[str, Series]:
     """As scraped(), without the way through the text."""
-    return _series(registry(lambda: moment).collect())
+    return _series(registry(lambda: moment).collect(), moment)
 
 
-def _series(families: Iterable[Metric]) -> dict[str, Series]:
+def _series(families: Iterable[Metric], moment: Snapshot | None) -> dict[str, Series]:
     found: dict[str, Series] = {}
     for family in families:
         for sample in family.samples:
             labels = dict(sample.labels)
-            assert labels.pop("app") == "app"
+            assert moment is not None and labels.pop("app") == moment.app
             found.setdefault(sample.name, {})[at(labels)] = sample.value
     return found
 
