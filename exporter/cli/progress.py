@@ -19,8 +19,6 @@ from exporter.task.progress import Progress as Moment
 log = get_logger(__name__)
 
 TELL_SECS = 10.0
-
-
 RATE_SECS = 10.0
 """The time over which records/s is told."""
 

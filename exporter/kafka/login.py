@@ -61,13 +61,18 @@ def knock(brokers: Sequence[str]) -> None:
         time.sleep(PAUSE_SECS)
 
 
+def _address(broker: str) -> tuple[str, int]:
+    """Host and port; an IPv6 address without its brackets."""
+    host, _, port = broker.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
 def _refusals(brokers: Sequence[str]) -> list[str]:
     """Why each refuses; empty if one does not."""
     reasons = []
     for broker in brokers:
-        host, _, port = broker.rpartition(":")
         try:
-            socket.create_connection((host.strip("[]"), int(port)), timeout=KNOCK_SECS).close()
+            socket.create_connection(_address(broker), timeout=KNOCK_SECS).close()
         except ConnectionRefusedError:
             reasons.append("connection refused")
         except socket.gaierror:
@@ -102,10 +107,9 @@ def probe_login(options: Mapping[str, Any]) -> Greeting | None:
 
 def _greet(broker: str, options: Mapping[str, Any]) -> Greeting:
     """Raises OSError if it cannot be reached at all, else as probe_login()."""
-    host, _, port = broker.rpartition(":")
-    host, protocol = host.strip("[]"), options["security_protocol"]
+    (host, port), protocol = _address(broker), options["security_protocol"]
     context = _context(options) if protocol in ("SSL", "SASL_SSL") else None
-    with closing(socket.create_connection((host, int(port)), timeout=CONNECT_SECS_MAX)) as plain:
+    with closing(socket.create_connection((host, port), timeout=CONNECT_SECS_MAX)) as plain:
         if context is None:
             return Greeting(broker, user=_log_in(plain, broker, host, options))
         try:

@@ -108,24 +108,27 @@ def path_rows(looks: Looks, fields: list[dict[str, Any]], plain: bool) -> tuple[
     return tuple(_Rows(looks.records, plain).of_struct(fields, looks.seen, looks.look, ""))
 
 
-def doubts_of(fields: list[dict[str, Any]], rows: Sequence[PathRow], records: int) -> dict[str, list[str]]:
-    """Of each column that says something: what its row says, and those below it whose path is plain."""
+def doubts_of(columns: Mapping[str, str], rows: Sequence[PathRow], records: int) -> dict[str, list[str]]:
+    """Of each column that says something: what its row says, and those below it whose path is plain.
+
+    columns: DDL -> name.
+    """
     found: dict[str, list[str]] = {}
-    for one, column in zip(fields, columns_ddl(fields), strict=True):
+    for column, name in columns.items():
         for row in rows:
-            inner = row.path.removeprefix(one["name"])
-            if row.says and row.path.startswith(one["name"]) and (not inner or _PLAIN_PATH.fullmatch(inner)):
+            inner = row.path.removeprefix(name)
+            if row.says and row.path.startswith(name) and (not inner or _PLAIN_PATH.fullmatch(inner)):
                 found.setdefault(column, []).append(f"{inner.removeprefix('.')}: {row.says}" if inner else row.says)
             if not inner and row.share < RARE:
                 found.setdefault(column, []).append(f"in {round(row.share * records):,} of {records:,} records")
     return found
 
 
-def rare_of(fields: list[dict[str, Any]], rows: Sequence[PathRow]) -> tuple[str, ...]:
-    """The columns that hardly any record has, as columns_ddl() has them; none if that is all that there is."""
+def rare_of(columns: Mapping[str, str], rows: Sequence[PathRow]) -> tuple[str, ...]:
+    """The columns that hardly any record has; none if that is all that there is. columns: DDL -> name."""
     rare = {row.path for row in rows if row.share < RARE}
-    found = tuple(column for one, column in zip(fields, columns_ddl(fields), strict=True) if one["name"] in rare)
-    return found if len(found) < len(fields) else ()
+    found = tuple(column for column, name in columns.items() if name in rare)
+    return found if len(found) < len(columns) else ()
 
 
 class _Rows:

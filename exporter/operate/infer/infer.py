@@ -276,9 +276,10 @@ class _Inferring:
         fields = inferred_fields(looks, evolution, specs_of(self._settings).of(name))
         hints = {path: kind for path, kind in leaves(fields) if path in found}
         rows = path_rows(looks, fields, self._plain)
+        columns = {ddl: one["name"] for ddl, one in zip(columns_ddl(fields), fields, strict=True)}
         return InferredType(
-            name, looks.records, looks.bytes, columns_ddl(fields), hints, rows, in_the_way(fields, needed), untimed,
-            doubts_of(fields, rows, looks.records), rare_of(fields, rows),
+            name, looks.records, looks.bytes, tuple(columns), hints, rows, in_the_way(fields, needed), untimed,
+            doubts_of(columns, rows, looks.records), rare_of(columns, rows),
         )  # fmt: skip
 
 
