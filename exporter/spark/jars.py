@@ -1,6 +1,6 @@
 """The jars that pip does not bring: which ones exactly, where they are kept, how they are fetched.
 
-jars.txt lists every jar with its SHA-256. They are fetched once, with the Ivy that pyspark ships, into the
+jars.txt lists every jar with its SHA-256, those of a Spark for each minor version. They are fetched once, with the Ivy that pyspark ships, into the
 cache folder ($EXPORTER_CACHE_DIR, else the user's cache folder) and put on the class path from there.
 No dependency is ever resolved: Ivy gets the list with transitive="false" and no POM is read, so nothing
 that is not in jars.txt can arrive. Once a set is there, neither the network nor Java is touched.
@@ -16,6 +16,7 @@ This module must never write outside the cache folder and never name a registry:
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shutil
@@ -24,6 +25,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
@@ -34,8 +36,11 @@ from exporter.stores import kept
 JAVA_MAJOR_MIN = 17
 """The oldest Java that Spark 4 runs on."""
 
-JAVA_MAJOR_MAX = 23
-"""Hadoop in Spark 4.0 calls Subject.getSubject, which always throws since Java 24 (JEP 486)."""
+JAVA_MAJOR_MAX = {"4.0": 23, "4.1": 23, "4.2": 25}
+"""By Spark. Hadoop before 3.5 calls Subject.getSubject, which always throws since Java 24 (JEP 486)."""
+
+NEWEST_PYSPARK = "4.2.0"
+"""The newest one that Delta is made for."""
 
 FETCH_SECS_MAX = 900
 """How long one fetch may take: the largest set but one is 50 MB, so this still serves a line of 0.5 Mbit/s."""
@@ -48,6 +53,7 @@ _INSTALL_JAVA = (
     "openjdk-21-jre-headless; Fedora: dnf install java-21-openjdk-headless; macOS: brew install openjdk@21)"
     " and put it on PATH or in JAVA_HOME"
 )
+_INSTALL_SPARK = f"pip install 'pyspark=={NEWEST_PYSPARK}'"
 _SET_CACHE_DIR = "set EXPORTER_CACHE_DIR to a folder that this user can write"
 
 # ivy.checksums is empty because SHA-256 is checked here; usepoms="false" saves two requests per jar.
@@ -69,6 +75,7 @@ class Jar:
     """One line of jars.txt. `sha256` is 64 hex digits.
 
     extension: jar, that of a library for the JVM to load, or tar.gz of a server (archives.py). classifier: Maven's.
+    spark: the minor version that it is for, in the file behind the set's name (s3@4.2); empty if for each.
     """
 
     set_name: str
@@ -78,6 +85,7 @@ class Jar:
     sha256: str
     extension: str = "jar"
     classifier: str = ""
+    spark: str = ""
 
     @property
     def file_name(self) -> str:
@@ -139,8 +147,8 @@ def in_groups(jars: Sequence[Jar]) -> list[list[Jar]]:
 
 
 def listed(set_name: str) -> tuple[Jar, ...]:
-    """The jars that jars.txt lists for one set. ConfigError if there is no such set."""
-    jars = [jar for jar in all_listed() if jar.set_name == set_name]
+    """The jars that jars.txt lists for one set and this Spark. ConfigError if there is no such set."""
+    jars = [jar for jar in all_listed() if jar.set_name == set_name and jar.spark in ("", spark_minor())]
     if not jars:
         known = ", ".join(sorted({jar.set_name for jar in all_listed()}))
         raise ConfigError(f"no set of jars is called {set_name!r}", f"known sets: {known}")
@@ -150,7 +158,22 @@ def listed(set_name: str) -> tuple[Jar, ...]:
 def all_listed() -> list[Jar]:
     """Every jar of jars.txt, in its order."""
     text = resources.files("exporter.spark").joinpath("jars.txt").read_text("utf-8")
-    return [Jar(*line.split()) for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    lines = [line.split() for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    parted = [(name.partition("@"), rest) for name, *rest in lines]
+    return [Jar(set_name, *rest, spark=spark) for (set_name, _, spark), rest in parted]
+
+
+@functools.cache
+def spark_minor() -> str:
+    """The Spark that is installed, such as 4.2. Raises ConfigError if there is none, or none that is known."""
+    try:
+        found = version("pyspark")
+    except PackageNotFoundError:
+        raise ConfigError("pyspark is not installed", _INSTALL_SPARK) from None
+    minor = ".".join(found.split(".")[:2])
+    if minor not in JAVA_MAJOR_MAX:
+        raise ConfigError(f"pyspark {found} is installed; known are {', '.join(JAVA_MAJOR_MAX)}", _INSTALL_SPARK)
+    return minor
 
 
 def cache_folder(set_name: str) -> Path:
@@ -165,7 +188,7 @@ def cache_folder(set_name: str) -> Path:
 def find_java() -> Path:
     """The java command that Spark and the broker run with: $JAVA_HOME/bin/java, else the first on PATH.
 
-    Raises ConfigError if there is none, or if its version is outside JAVA_MAJOR_MIN..JAVA_MAJOR_MAX.
+    Raises ConfigError if there is none, or if it is not one that this Spark runs on.
     """
     home = os.environ.get("JAVA_HOME")
     found = str(Path(home, "bin", "java")) if home else shutil.which("java")
@@ -175,10 +198,10 @@ def find_java() -> Path:
     if not os.access(java, os.X_OK):
         raise ConfigError(f"JAVA_HOME is {home}, but {java} cannot be executed", _INSTALL_JAVA)
     major = _java_major(java)
-    if not JAVA_MAJOR_MIN <= major <= JAVA_MAJOR_MAX:
-        raise ConfigError(
-            f"{java} is Java {major}; Spark 4.0 needs Java {JAVA_MAJOR_MIN} to {JAVA_MAJOR_MAX}", _INSTALL_JAVA
-        )
+    newest = JAVA_MAJOR_MAX[spark_minor()]
+    if not JAVA_MAJOR_MIN <= major <= newest:
+        needed = f"Spark {spark_minor()} needs Java {JAVA_MAJOR_MIN} to {newest}"
+        raise ConfigError(f"{java} is Java {major}; {needed}", _INSTALL_JAVA)
     return java
 
 

@@ -63,7 +63,8 @@ def _texts(files: Iterable[Path]) -> list[str]:
 
 
 def _named(sources: Iterable[str]) -> str:
-    return _short_sha256("".join(sources).encode())
+    """Of the sources, and of the Spark that they build on."""
+    return _short_sha256("".join((jars.spark_minor(), *sources)).encode())
 
 
 def _found(of: str) -> Path | None:

@@ -6,7 +6,8 @@ import java.io.UncheckedIOException;
 import java.nio.file.*;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataOutputStream;
-import org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager;
+import org.apache.spark.sql.execution.streaming.*; // to Spark 4.1
+import org.apache.spark.sql.execution.streaming.checkpointing.*; // later
 
 public class FileChecksums extends FileSystemBasedCheckpointFileManager {
     public FileChecksums(org.apache.hadoop.fs.Path log, Configuration conf) { super(log, conf); }

@@ -12,18 +12,23 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.s3a.S3AFileSystem;
-import org.apache.hadoop.fs.s3a.impl.PutObjectOptions;
+import org.apache.hadoop.fs.s3a.S3AUtils;
 import software.amazon.awssdk.awscore.AwsRequestOverrideConfiguration;
 import software.amazon.awssdk.core.exception.SdkException;
 import software.amazon.awssdk.core.sync.RequestBody;
 import software.amazon.awssdk.services.s3.S3Client;
 import software.amazon.awssdk.services.s3.model.GetObjectRequest;
+import software.amazon.awssdk.services.s3.model.ListObjectsV2Request;
+import software.amazon.awssdk.services.s3.model.ListObjectsV2Response;
 import software.amazon.awssdk.services.s3.model.NoSuchKeyException;
 import software.amazon.awssdk.services.s3.model.PutObjectRequest;
 import software.amazon.awssdk.services.s3.model.S3Exception;
+import software.amazon.awssdk.services.s3.model.S3Object;
 
 public class S3LogStore extends io.delta.storage.S3SingleDriverLogStore {
     private static final int ATTEMPTS = 5;
+    private static final int READS = 3;
+    private static final int PAGE = 1000;
     private static final long PAUSE_MS = 100L;
     private static final long SECS = 20L;
     private static final int BYTES_PER_SEC_MIN = 1 << 20;
@@ -31,21 +36,53 @@ public class S3LogStore extends io.delta.storage.S3SingleDriverLogStore {
     public S3LogStore(Configuration conf) { super(conf); }
 
     /* Delta's own looks first whether the folder is there, which takes two requests of each commit. The quick listing
-     * goes down into all folders and names none: VACUUM, which lists a table by this method as well, would take the log's
-     * entries for files of nobody, and delete them. So it is for the log alone. */
+     * names no folder, and VACUUM lists a table by this method as well: so it is for the log alone. */
     public Iterator listFrom(Path path, Configuration conf) throws IOException {
         S3AFileSystem fs = (S3AFileSystem) path.getFileSystem(conf);
         Path from = fs.makeQualified(path);
         if (!from.getParent().getName().equals("_delta_log")) return super.listFrom(path, conf);
-        FileStatus[] found = io.delta.storage.internal.S3LogStoreUtil.s3ListFromArray(fs, from, from.getParent());
-        if (found.length == 0 && !fs.exists(from.getParent())) throw new FileNotFoundException(from.getParent().toString());
+        Iterator found = listed(fs, from);
+        Path folder = from.getParent();
+        if (!found.hasNext() && !fs.exists(folder)) throw new FileNotFoundException(folder.toString());
+        return found;
+    }
+
+    /* The files of a folder from a name on, in their order. Delta's own calls what later Hadoops have no more. The key
+     * without its last character is before it, and before all that comes after it. */
+    private static Iterator listed(S3AFileSystem fs, Path from) throws IOException {
+        String folder = fs.pathToKey(from.getParent()) + "/";
+        String key = folder + from.getName();
+        ListObjectsV2Request.Builder request = fs.getRequestFactory().newListObjectsV2RequestBuilder(folder, "/", PAGE);
+        request.startAfter(key.substring(0, key.length() - 1));
+        request.overrideConfiguration(bounded(0).build());
         TreeMap byName = new TreeMap();
-        for (int index = 0; index < found.length; index++) {
-            String name = found[index].getPath().getName();
-            boolean below = found[index].getPath().getParent().equals(from.getParent());
-            if (below && name.compareTo(from.getName()) >= 0) byName.put(name, found[index]);
-        }
+        ListObjectsV2Response page;
+        do {
+            page = page(fs, from, (ListObjectsV2Request) request.build());
+            for (Iterator objects = page.contents().iterator(); objects.hasNext();) {
+                S3Object one = (S3Object) objects.next();
+                String name = one.key().substring(folder.length());
+                if (name.compareTo(from.getName()) < 0) continue;
+                byName.put(name, new FileStatus(one.size().longValue(), false, 1, fs.getDefaultBlockSize(from),
+                    one.lastModified().toEpochMilli(), new Path(from.getParent(), name)));
+            }
+            request.continuationToken(page.nextContinuationToken());
+        } while (page.nextContinuationToken() != null);
         return byName.values().iterator();
+    }
+
+    private static ListObjectsV2Response page(S3AFileSystem fs, Path from, ListObjectsV2Request request)
+            throws IOException {
+        S3Client client = fs.getS3AInternals().getAmazonS3Client("log");
+        for (int attempt = 1; ; attempt++) {
+            try {
+                return client.listObjectsV2(request);
+            } catch (SdkException error) {
+                boolean refused = error instanceof S3Exception && ((S3Exception) error).statusCode() / 100 == 4;
+                if (refused || attempt == READS) throw S3AUtils.translateException("list", from.getParent(), error);
+                pause(attempt);
+            }
+        }
     }
 
     /* What may be overwritten is a hint, such as which checkpoint is the newest one. */
@@ -77,7 +114,7 @@ public class S3LogStore extends io.delta.storage.S3SingleDriverLogStore {
     /* By the file system's own builder, as its settings say how objects are encrypted and kept. */
     private static PutObjectRequest absent(S3AFileSystem fs, String key, byte[] body) {
         PutObjectRequest.Builder request = fs.getRequestFactory().newPutObjectRequestBuilder(
-            key, PutObjectOptions.keepingDirs(), (long) body.length, false);
+            key, null, (long) body.length, false);
         AwsRequestOverrideConfiguration.Builder bounded = bounded(body.length);
         bounded.putHeader("If-None-Match", "*");
         request.overrideConfiguration(bounded.build());

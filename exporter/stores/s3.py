@@ -96,6 +96,7 @@ class S3Store(ObjectStore):
             "path.style.access": told.get("path_style", "false"),
             "connection.ssl.enabled": "false" if told.get("allow_http") else "true",
             "endpoint.region": _region(told),
+            "input.stream.type": "classic",  # as before Hadoop 3.5, which reads ahead by a client of its own
             **BOUNDS,
         }
         if endpoint := told.get("endpoint"):

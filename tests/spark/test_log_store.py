@@ -13,6 +13,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from exporter.lake.lake import Lake
+from exporter.spark import jars
 from exporter.stores.file import CHECKSUMS_CLASS, JAVA
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
@@ -98,7 +99,9 @@ def test_a_checksum_is_there_whole_or_not_at_all(spark: Any, tmp_path: Path) -> 
     path.with_name(f".{path.name}.crc").write_bytes(b"of what another left")
     conf = jvm.org.apache.hadoop.conf.Configuration(spark.sparkContext._jsc.hadoopConfiguration())
     conf.set("spark.sql.streaming.checkpointFileManagerClass", CHECKSUMS_CLASS)
-    manager = jvm.org.apache.spark.sql.execution.streaming.CheckpointFileManager.create(
+    streaming = jvm.org.apache.spark.sql.execution.streaming
+    home = streaming if jars.spark_minor() < "4.2" else streaming.checkpointing
+    manager = home.CheckpointFileManager.create(
         jvm.org.apache.hadoop.fs.Path(f"file:{path.parent}"), conf
     )
     assert manager.getClass().getName() == CHECKSUMS_CLASS

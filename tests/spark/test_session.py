@@ -40,7 +40,7 @@ def test_a_prepared_archive_is_mapped_by_the_jvm(spark: Any) -> None:
     """And a session without one has none."""
     jvm = spark.sparkContext._gateway.proc.pid
     maps = [Path(f"/proc/{pid}/maps") for pid in (jvm, *_children(jvm))]
-    mapped = any(class_data.ARCHIVE in path.read_text() for path in maps)
+    mapped = any(str(class_data.home() / class_data.ARCHIVE) in path.read_text() for path in maps)
     assert mapped == (class_data.ready() is not None)
 
 

@@ -44,6 +44,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setattr(jars, "all_listed", lambda: LIST)
+    monkeypatch.setattr(jars, "spark_minor", lambda: "4.0")
     return tmp_path
 
 
@@ -72,7 +73,10 @@ def test_the_list_names_each_jar_of_a_set_once_with_a_whole_sha256() -> None:
     sets = {"spark", "s3", "azure", "azurite", "gcs", "broker", "dynamodb", "registry", "hdfs"}
     assert {jar.set_name for jar in listed} == sets
     assert all(re.fullmatch("[0-9a-f]{64}", jar.sha256) for jar in listed)
-    assert len({(jar.set_name, jar.group, jar.artifact) for jar in listed}) == len(listed)
+    for spark in jars.JAVA_MAJOR_MAX:
+        of_it = [jar for jar in listed if jar.spark in ("", spark)]
+        assert {jar.set_name for jar in of_it} == sets
+        assert len({(jar.set_name, jar.group, jar.artifact) for jar in of_it}) == len(of_it)
 
 
 def test_delta_is_of_one_version_in_java_and_in_python() -> None:
@@ -222,6 +226,21 @@ def test_a_java_that_spark_does_not_run_on_is_refused(
     with pytest.raises(ConfigError, match="Java 17 to 23") as caught:
         jars.find_java()
     assert "install Java 17" in caught.value.hint
+
+
+def test_a_later_spark_runs_on_a_later_java(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hadoop 3.5, which it brings, asks for nothing that Java took away."""
+    java = make_java(folder, monkeypatch, "", "25.0.1")
+    monkeypatch.setattr(jars, "spark_minor", lambda: "4.2")
+    assert jars.find_java() == java
+
+
+def test_a_spark_that_nothing_is_known_of_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its jars are not listed; the hint names the newest one that is."""
+    monkeypatch.setattr(jars, "version", lambda package: "4.3.0")
+    with pytest.raises(ConfigError, match=r"pyspark 4.3.0 is installed; known are 4.0, 4.1, 4.2") as caught:
+        jars.spark_minor.__wrapped__()
+    assert caught.value.hint == f"pip install 'pyspark=={jars.NEWEST_PYSPARK}'"
 
 
 def test_a_java_without_a_release_file_is_asked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
