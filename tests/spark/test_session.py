@@ -89,7 +89,7 @@ def test_spark_starts_where_the_name_of_the_machine_has_no_address() -> None:
 
 
 def test_spark_fills_in_the_environment_where_an_option_names_it(spark: Any) -> None:
-    """So that one settings file serves every pod (deploy/kubernetes/settings.yaml)."""
+    """So that one settings file serves every pod (deploy/kubernetes/s3)."""
     conf = spark.sparkContext._jsc.sc().conf().clone()
     conf.set("spark.kubernetes.driver.pod.name", "${env:JAVA_HOME}")
     options = getattr(getattr(spark._jvm.org.apache.spark.deploy.k8s, "Config$"), "MODULE$")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import json
 import re
 import shlex
@@ -10,6 +11,9 @@ from pathlib import Path
 import click
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from exporter import __version__
 from exporter.cli.main import cli
@@ -331,6 +335,25 @@ def test_the_version_stands_in_one_place() -> None:
     assert named == {__version__}
     assert "version = attr: exporter.__version__" in (DEPLOY.parent / "setup.cfg").read_text()
     assert f"\n## {__version__}\n" in text("handbook/changelog.md")
+
+
+def test_the_image_is_made_of_named_versions_that_fit_what_is_asked_for() -> None:
+    """All of setup.cfg's requirements, extras too, but those of the tests and of other Pythons."""
+    pinned = {}
+    for line in text("docker/constraints.txt").splitlines():
+        if not line.startswith("#"):
+            name, _, version = line.partition("==")
+            pinned[canonicalize_name(name)] = Version(version)
+    config = configparser.ConfigParser()
+    config.read(DEPLOY.parent / "setup.cfg")
+    groups = [config["options"]["install_requires"], *(
+        wanted for extra, wanted in config["options.extras_require"].items() if extra != "test")]  # fmt: skip
+    lines = [line for group in groups for line in group.splitlines() if line and not line.startswith("#")]
+    for requirement in map(Requirement, lines):
+        if requirement.marker is None or requirement.marker.evaluate({"python_version": "3.11"}):
+            assert pinned[canonicalize_name(requirement.name)] in requirement.specifier, requirement.name
+    assert "FROM python:3.11-" in text("docker/Dockerfile")
+    assert "--constraint /opt/exporter/constraints.txt" in text("docker/Dockerfile")
 
 
 def test_the_image_is_that_of_a_user_without_rights() -> None:

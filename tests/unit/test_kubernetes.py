@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -11,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import kubernetes_validate
 import pytest
 import yaml
 
@@ -23,20 +25,31 @@ DEPLOY = Path(__file__).parents[2] / "deploy"
 STOP_MARGIN_SECS = 15.0
 """What leaving the group and ending the JVM may take beyond stop_budget_secs."""
 POD = "10.1.2.3"
+VOLUMES = {"configMap", "emptyDir", "secret", "persistentVolumeClaim"}
+"""Of those that the security level allows."""
 
 
-def manifests() -> dict[tuple[str, str], dict[str, Any]]:
-    """(kind, name) -> manifest, of all files."""
+KUSTOMIZE = shutil.which("kustomize")
+if KUSTOMIZE is None:
+    pytest.skip("kustomize, which makes the manifests, is not on PATH", allow_module_level=True)
+VARIANTS = ("base", "s3", "coordinated", "derive")
+
+
+def manifests(variant: str) -> dict[tuple[str, str], dict[str, Any]]:
+    """(kind, name) -> manifest, as kustomize makes them; a ConfigMap's name without the hash of what is in it."""
+    command = [str(KUSTOMIZE), "build", str(DEPLOY / "kubernetes" / variant)]
+    made = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     found: dict[tuple[str, str], dict[str, Any]] = {}
-    for path in sorted((DEPLOY / "kubernetes").glob("*.yaml")):
-        for one in yaml.safe_load_all(path.read_text()):
-            key = one["kind"], one["metadata"]["name"]
-            assert key not in found
-            found[key] = one
+    for one in yaml.safe_load_all(made):
+        kind, name = one["kind"], one["metadata"]["name"]
+        key = kind, name.rpartition("-")[0] if kind == "ConfigMap" else name
+        assert key not in found
+        found[key] = one
     return found
 
 
-MANIFESTS = manifests()
+ALL = {variant: manifests(variant) for variant in VARIANTS}
+MANIFESTS = ALL["s3"]
 POD_SPEC = MANIFESTS["Deployment", "exporter"]["spec"]["template"]["spec"]
 (CONTAINER,) = POD_SPEC["containers"]
 PORTS = {port["name"]: port["containerPort"] for port in CONTAINER["ports"]}
@@ -50,13 +63,40 @@ def settings(tmp_path: Path) -> Settings:
     (mount,) = [one for one in CONTAINER["volumeMounts"] if one["mountPath"] == str(config.parent)]
     (volume,) = [one for one in POD_SPEC["volumes"] if one["name"] == mount["name"]]
     path = tmp_path / config.name
-    path.write_text(MANIFESTS["ConfigMap", volume["configMap"]["name"]]["data"][config.name])
+    assert volume["configMap"]["name"] == MANIFESTS["ConfigMap", "exporter"]["metadata"]["name"]
+    path.write_text(MANIFESTS["ConfigMap", "exporter"]["data"][config.name])
     image = re.search(r"^ENV (EXPORTER_HTTP.*?)(?<!\\)$", (DEPLOY / "docker/Dockerfile").read_text(), re.M | re.S)
     assert image
     environment = dict(re.findall(r"(\w+)=(\S+)", image[1]))
     address, password = (one["valueFrom"] for one in CONTAINER["env"])
     assert address == {"fieldRef": {"fieldPath": "status.podIP"}} and password["secretKeyRef"]["optional"]
     return load(path, {}, {**environment, CONTAINER["env"][0]["name"]: POD})
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_each_variant_is_what_kubernetes_takes(variant: str, tmp_path: Path) -> None:
+    """By the schemas of its API, strictly: no unknown field."""
+    for one in ALL[variant].values():
+        kubernetes_validate.validate(one, kubernetes_validate.latest_version(), strict=True)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_settings_of_each_variant_are_good(variant: str, tmp_path: Path) -> None:
+    """As its tasks get them: the file, and what their environment says beside it."""
+    path = tmp_path / "exporter.toml"
+    path.write_text(ALL[variant]["ConfigMap", "exporter"]["data"][path.name])
+    tasks = {name: one["spec"]["template"]["spec"]["containers"][0] for (kind, name), one in ALL[variant].items()
+             if kind == "Deployment"}  # fmt: skip
+    assert set(tasks) == {"exporter"} | ({"exporter-derive"} if variant == "derive" else set())
+    for task in tasks.values():
+        told = {one["name"]: one.get("value", POD) for one in task["env"] if "secretKeyRef" not in str(one)}
+        settings = load(path, {}, told)
+        assert settings.commit_mode == ("coordinated" if variant == "coordinated" else "own")
+        assert settings.spark_master.startswith("k8s://") == (variant != "base")
+        assert settings.table_root.startswith("file:///lake" if variant == "base" else "s3")
+        *verb, flag, file = task["args"]
+        assert (flag, file) == ("--config", f"/etc/exporter/{path.name}")
+        assert verb in (["run"], ["derive", "run"])
 
 
 def test_executors_and_probes_reach_the_task(settings: Settings) -> None:
@@ -90,7 +130,7 @@ def test_the_driver_may_make_its_executors_and_they_are_of_its_image(settings: S
     account = settings.spark["spark.kubernetes.authenticate.executor.serviceAccountName"]
     assert "eks.amazonaws.com/role-arn" in MANIFESTS["ServiceAccount", account]["metadata"]["annotations"]
     assert settings.spark["spark.kubernetes.container.image"] == CONTAINER["image"]
-    assert f"-n {settings.spark['spark.kubernetes.namespace']} " in (DEPLOY / "kubernetes/exporter.yaml").read_text()
+    assert {one["metadata"]["namespace"] for one in MANIFESTS.values()} == {settings.spark["spark.kubernetes.namespace"]}
     rules = {kind: rule["verbs"] for rule in MANIFESTS["Role", "exporter"]["rules"] for kind in rule["resources"]}
     assert {"create", "get", "list", "watch", "delete", "deletecollection"} <= {*rules["pods"]}
 
@@ -110,12 +150,14 @@ def executor_spec(settings: Settings) -> dict[str, Any]:
 
 def test_all_pods_pass_the_restricted_security_level(settings: Settings) -> None:
     """The task's and its executors': what Kubernetes' Pod Security Standards ask for there, one by one."""
-    for spec in (POD_SPEC, executor_spec(settings)):
+    tasks = [one["spec"]["template"]["spec"] for made in ALL.values() for one in made.values()
+             if one["kind"] == "Deployment"]  # fmt: skip
+    for spec in (*tasks, executor_spec(settings)):
         of_pod = spec["securityContext"]
         assert of_pod["runAsNonRoot"] is True and of_pod["runAsUser"] > 0
         assert of_pod["seccompProfile"]["type"] in ("RuntimeDefault", "Localhost")
         assert not {"hostNetwork", "hostPID", "hostIPC"} & spec.keys()
-        assert all(set(one) - {"name"} <= {"configMap", "emptyDir", "secret"} for one in spec.get("volumes", ()))
+        assert all(set(one) - {"name"} <= VOLUMES for one in spec.get("volumes", ()))
         for one in spec["containers"]:
             assert one["securityContext"]["allowPrivilegeEscalation"] is False
             assert one["securityContext"]["capabilities"] == {"drop": ["ALL"]}
