@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import base64
 import os
-import subprocess
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -23,11 +22,11 @@ from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.errors import KafkaError, TopicAlreadyExistsError
 
 from exporter.errors import ConfigError, DependencyUnreachable
-from exporter.local.server import QUICK_START, LocalServer, accepts, free_ports, log_tail
+from exporter.local.server import QUICK_START, LocalServer, accepts, free_ports
 from exporter.spark.jars import find_java, jar_paths
 
-START_SECS_MAX = 60.0
-"""Deadline from the start of the process to the first answer, many times what is usual."""
+LEADERS_SECS_MAX = 60.0
+"""Deadline for the leaders of a new topic, many times what is usual."""
 
 _LOG4J = """status = error
 rootLogger.level = info
@@ -86,19 +85,18 @@ class Broker(LocalServer):
     def start(self) -> None:
         """Start, or start again on the same port and folder; returns when a client gets an answer.
 
-        Raises DependencyUnreachable with the end of the log if the broker ends or does not answer within
-        START_SECS_MAX, and what jars.jar_paths and jars.find_java raise. Does nothing if it runs.
+        Raises DependencyUnreachable with the end of the log if the broker ends or gets no further, and what
+        jars.jar_paths and jars.find_java raise. Does nothing if it runs.
         """
         if self.running:
             return
         java = self._java_command()
-        deadline = time.monotonic() + START_SECS_MAX
-        if not (self._folder / "data" / "meta.properties").exists():
-            self._format(java)
-        command = [*java, "kafka.Kafka", str(self._folder / "server.properties")]
-        self._run(command, self.log_path)
+        failed = f"the Kafka broker on {self.bootstrap} did not start"
         try:
-            self._wait_until_ready(deadline)
+            if not (self._folder / "data" / "meta.properties").exists():
+                self._format(java, failed)
+            self._run([*java, "kafka.Kafka", str(self._folder / "server.properties")], self.log_path)
+            self._wait_until(self._ready, failed, self.log_path)
         except BaseException:
             self.kill()
             raise
@@ -146,38 +144,18 @@ class Broker(LocalServer):
             "replica.fetch.max.bytes": "20000000",
         } | self._extra
 
-    def _format(self, java: list[str]) -> None:
+    def _format(self, java: list[str], failed: str) -> None:
         """Write the storage's identity into data/; DependencyUnreachable with the log if that fails."""
         tool = ["kafka.tools.StorageTool", "format", "--standalone", "-t", _cluster_id()]
         tool += [word for user in self._users for word in ("--add-scram", user)]
-        command = [*java, *tool, "-c", str(self._folder / "server.properties")]
-        try:
-            with self.log_path.open("wb") as log:
-                done = subprocess.run(
-                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, timeout=START_SECS_MAX, check=False
-                )
-        except subprocess.TimeoutExpired as error:
-            raise self._failed(f"formatting its storage took over {START_SECS_MAX:.0f} s") from error
-        if done.returncode != 0:
-            raise self._failed(f"formatting its storage ended with {done.returncode}")
+        self._run([*java, *tool, "-c", str(self._folder / "server.properties")], self.log_path)
+        if ended := self._wait_for_end(failed, self.log_path):
+            raise self._failed(f"{failed}: formatting its storage ended with {ended}", self.log_path)
 
-    def _wait_until_ready(self, deadline: float) -> None:
-        """Return when a client sees a living broker; `deadline` is on the monotonic clock."""
-        while True:
-            if not self.running:
-                raise self._failed("it ended while starting")
-            if time.monotonic() > deadline:
-                raise self._failed(f"no answer within {START_SECS_MAX:.0f} s")
-            # A plain connection first: each client that fails to connect leaves a thread behind.
-            if accepts(self._port) and answers(self.bootstrap, 5.0, self._client):
-                return
-            time.sleep(0.05)  # pace of the polling, bounded by the deadline
-
-    def _failed(self, why: str) -> DependencyUnreachable:
-        message = f"the Kafka broker on {self.bootstrap} did not start: {why}"
-        message = "\n    ".join([message, *log_tail(self.log_path)])
-        hint = f"read {self.log_path}" if self._keep else "give it a folder to keep the whole log"
-        return DependencyUnreachable(message, hint)
+    def _ready(self) -> bool:
+        """Whether a client sees a living broker."""
+        # A plain connection first: each client that fails to connect leaves a thread behind.
+        return accepts(self._port) and answers(self.bootstrap, 5.0, self._client)
 
 
 def answers(bootstrap: str, timeout_secs: float, client: Mapping[str, Any] | None = None) -> bool:
@@ -217,7 +195,7 @@ def create_topic(
         try:
             configs = {"retention.ms": "-1"} | dict(config or {})
             admin.create_topics([NewTopic(topic, partitions, replication, topic_configs=configs)])
-            deadline = time.monotonic() + START_SECS_MAX
+            deadline = time.monotonic() + LEADERS_SECS_MAX
             while not _has_leaders(admin, topic, partitions):
                 if time.monotonic() > deadline:
                     raise KafkaError("no leaders for its partitions")

@@ -14,7 +14,6 @@ import os
 import platform
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from exporter.errors import ConfigError
@@ -22,8 +21,6 @@ from exporter.local.server import QUICK_START, LocalServer, accepts, free_ports
 from exporter.spark.jars import cache_folder, find_java, jar_paths
 
 SET = "dynamodb"
-START_SECS_MAX = 60.0
-"""Deadline from the start of the process to its first answer, many times what is usual."""
 
 PLATFORMS = {("linux", "x86_64"), ("darwin", "x86_64"), ("darwin", "arm64")}
 """Where its SQLite has a library: (sys.platform, machine)."""
@@ -95,8 +92,8 @@ class DynamoDbLocal(LocalServer):
     def start(self) -> None:
         """Start, or start again on the same port, empty; returns when it listens. Does nothing if it runs.
 
-        Raises DependencyUnreachable with the end of its log if it does not within START_SECS_MAX, and what
-        jars.jar_paths and jars.find_java raise.
+        Raises DependencyUnreachable with the end of its log if it gets no further, and what jars.jar_paths and
+        jars.find_java raise.
         """
         if self.running:
             return
@@ -108,11 +105,11 @@ class DynamoDbLocal(LocalServer):
         command += [f"-Djava.library.path={libraries}", f"-Dsqlite4java.library.path={libraries}"]
         command += [f"-Djava.io.tmpdir={self._folder}"]  # a copy of that library: a killed one leaves it
         command += ["-cp", os.pathsep.join(map(str, jars)), "org.eclipse.jetty.xml.XmlConfiguration", "server.xml"]
-        log, deadline = self._folder / "dynamodb.log", time.monotonic() + START_SECS_MAX
+        log = self._folder / "dynamodb.log"
         self._run(command, log)
         try:
             failed = f"DynamoDB Local did not start on {self.endpoint}"
-            self._wait_until(lambda: accepts(self._port), failed, deadline, log)
+            self._wait_until(lambda: accepts(self._port), failed, log)
         except BaseException:
             self.kill()
             raise

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-import time
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,8 +18,6 @@ from exporter.local.server import QUICK_START, LocalServer, accepts, free_ports
 from exporter.spark.jars import find_java, jar_paths
 
 SET = "hdfs"
-START_SECS_MAX = 120.0
-"""Deadline from the start of the process until files can be made, many times what is usual."""
 OF_SPARK = (
     "hadoop-client-api", "hadoop-client-runtime", "slf4j-api", "log4j-slf4j2-impl", "log4j-core", "log4j-api",
     "log4j-1.2-api", "jcl-over-slf4j", "snappy-java",
@@ -52,8 +49,8 @@ class LocalHdfs(LocalServer):
     def start(self) -> None:
         """Start, or start again on the same port with the files that were there; returns when it can be written.
 
-        Does nothing if it runs. Raises DependencyUnreachable with the end of its log if it does not within
-        START_SECS_MAX, and what jars.jar_paths and jars.find_java raise.
+        Does nothing if it runs. Raises DependencyUnreachable with the end of its log if it gets no further, and what
+        jars.jar_paths and jars.find_java raise.
         """
         if self.running:
             return
@@ -69,11 +66,10 @@ class LocalHdfs(LocalServer):
         command += ["-cmdport", str(self._commands), "-writeDetails", str(up)]
         for name, text in {"hadoop.tmp.dir": str(self._folder / "tmp"), **self._options}.items():
             command += ["-D", f"{name}={text}"]
-        deadline = time.monotonic() + START_SECS_MAX
         self._run(command, log)
         try:
             failed = f"HDFS did not start on {self.uri}"
-            self._wait_until(lambda: up.exists() and accepts(self._port), failed, deadline, log)
+            self._wait_until(lambda: up.exists() and accepts(self._port), failed, log)
         except BaseException:
             self.kill()
             raise

@@ -22,6 +22,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from exporter.errors import ConfigError, DependencyUnreachable
+from exporter.local.patience import Patience
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -109,17 +110,31 @@ class LocalServer(ABC):
                 start_new_session=True,  # Ctrl-C is for the exporter: the server must outlive its last commit
             )
 
-    def _wait_until(self, ready: Callable[[], bool], failed: str, deadline: float, log: Path) -> None:
-        """Return when it is ready; `deadline` is on the monotonic clock.
+    def _wait_until(self, ready: Callable[[], bool], failed: str, log: Path) -> None:
+        """Return when it is ready.
 
-        Raises DependencyUnreachable, with what failed and the end of its log, if it has ended or is too late.
+        Raises DependencyUnreachable, with what failed and the end of its log, if it has ended or makes no progress.
         """
-        while not ready():
-            if not self.running or time.monotonic() > deadline:
-                raise DependencyUnreachable(
-                    "\n    ".join([failed, *log_tail(log)]), "the lines above are the end of its log"
-                )
-            time.sleep(0.05)  # pace of the polling, bounded by the deadline
+        self._wait(lambda: not self.running or ready(), failed, log)
+        if not self.running:
+            raise self._failed(f"{failed}: it ended while starting", log)
+
+    def _wait_for_end(self, failed: str, log: Path) -> int:
+        """The exit code of what has its work to do and ends. Raises DependencyUnreachable if it makes no progress."""
+        self._wait(lambda: not self.running, failed, log)
+        return 0 if self._process is None else self._process.returncode
+
+    def _wait(self, done: Callable[[], bool], failed: str, log: Path) -> None:
+        patience = Patience(self.pid, log)
+        while not done():
+            if why := patience.over():
+                raise self._failed(f"{failed}: {why}", log)
+            time.sleep(0.05)  # pace of the polling, bounded by patience
+
+    def _failed(self, what: str, log: Path) -> DependencyUnreachable:
+        """An error with the end of its log."""
+        hint = f"read {log}" if self._keep else "the lines above are the end of its log"
+        return DependencyUnreachable("\n    ".join([what, *log_tail(log)]), hint)
 
     def _end(self, sent: signal.Signals) -> None:
         """Signal it, wait for its end, then let the watcher go: from then on the process id is not ours."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
@@ -22,7 +21,6 @@ from exporter.local.children import kill_quietly, session_members
 from exporter.local.server import LocalServer, accepts, free_ports
 from exporter.spark.jars import find_java
 
-START_SECS_MAX = 60.0
 EXECUTOR = b"CoarseGrainedExecutorBackend"
 HOSTS = ("127.0.0.1", "localhost")
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -56,8 +54,7 @@ class Daemon(LocalServer):
         if self.running:
             return
         self._run(self._command, self._log)
-        deadline = time.monotonic() + START_SECS_MAX
-        self._wait_until(self._ready, "it does not listen", deadline, self._log)
+        self._wait_until(self._ready, "it does not listen", self._log)
 
     def _ready(self) -> bool:
         return accepts(self._port, self._host)
