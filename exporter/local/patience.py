@@ -19,7 +19,7 @@ CPU_SECS = 0.5
 """So much computed is progress. A JVM that waits for ever computes a fifth of it in IDLE_SECS_MAX."""
 
 
-class Patience:
+class StartPatience:
     """With one start of one process. log: what it writes to; need not be there yet."""
 
     def __init__(self, pid: int, log: Path, clock: Callable[[], float] = time.monotonic) -> None:

@@ -22,7 +22,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from exporter.errors import ConfigError, DependencyUnreachable
-from exporter.local.patience import Patience
+from exporter.local.patience import StartPatience
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -125,7 +125,7 @@ class LocalServer(ABC):
         return 0 if self._process is None else self._process.returncode
 
     def _wait(self, done: Callable[[], bool], failed: str, log: Path) -> None:
-        patience = Patience(self.pid, log)
+        patience = StartPatience(self.pid, log)
         while not done():
             if why := patience.over():
                 raise self._failed(f"{failed}: {why}", log)

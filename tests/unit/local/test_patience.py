@@ -10,7 +10,7 @@ import pytest
 
 from exporter.errors import DependencyUnreachable
 from exporter.local import patience
-from exporter.local.patience import CPU_SECS, IDLE_SECS_MAX, START_SECS_MAX, Patience, cpu_secs
+from exporter.local.patience import CPU_SECS, IDLE_SECS_MAX, START_SECS_MAX, StartPatience, cpu_secs
 from exporter.local.server import LocalServer
 
 
@@ -20,7 +20,7 @@ class Start:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now, self.computed, self.log = 0.0, 0.0, folder / "log"
         monkeypatch.setattr(patience, "cpu_secs", lambda pid: self.computed)
-        self.patience = Patience(1, self.log, lambda: self.now)
+        self.patience = StartPatience(1, self.log, lambda: self.now)
 
     def after(self, secs: float, said: str = "", computed: float = 0.0) -> str:
         """What is said after so many seconds more, in which the log and the CPU time have grown so much."""
