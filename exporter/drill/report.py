@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from exporter.drill.record import PARTS, Book, RunRecord, recoveries, summary
-from exporter.operate.report.html import Cell, Html, Lane, Mark, Span, columns, join, page, paragraph, table, timeline
+from exporter.told.html import Cell, Html, join, page, paragraph, table
+from exporter.told.plots import Lane, Mark, Span, columns, timeline
 
 COLUMNS = 16
 """Of the picture of recovery times."""

@@ -12,10 +12,11 @@ import json
 import os
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from itertools import takewhile
-from typing import Any
+from typing import Any, TypeVar
 
 from exporter.core.table_options import TableOptions
 from exporter.errors import LogCleaned, StorageSilent, TableUnreadable
@@ -39,7 +40,9 @@ Check = Callable[[TableView | None], str | None]
 """Looks at the snapshot that the commit is based on; raises to give the commit up. The Spark schema JSON that the table
 gets by the commit, or None if it keeps its own, or gets that of the change."""
 
+T = TypeVar("T")
 DEFAULTS = TableOptions()
+SIZES = ("map_entries(partitionValues) AS entries", "size")
 CODEC = "spark.sql.parquet.compression.codec"
 SPARK_CODECS = {"lz4": "lz4_raw", "none": "uncompressed"}
 """Codecs that Spark calls otherwise than pyarrow does; its own lz4 is one that others do not read."""
@@ -135,8 +138,8 @@ class DeltaTable:
         for batch in found.to_batches():
             yield batch.column("path").to_pylist()
 
-    def live_sizes(self, spec: Spec) -> dict[Partition, list[int]]:
-        """Partition -> bytes of each live file; by one Spark job. Raises TableUnreadable.
+    def live_sizes(self, spec: Spec, version: int | None = None) -> dict[Partition, list[int]]:
+        """Partition -> bytes of each live file, now or at a version; by one Spark job. Raises TableUnreadable.
 
         A file of a partition that the spec does not have is somebody else's, and left out.
         """
@@ -144,8 +147,8 @@ class DeltaTable:
 
         sizes: dict[Partition, list[int]] = defaultdict(list)
         try:
-            adds = DataFrame(self._snapshot().allFiles().toDF(), self._gateway.session)
-            found = adds.selectExpr("map_entries(partitionValues) AS entries", "size").toArrow()
+            snapshot = self._snapshot() if version is None else self._snapshot_at(version)
+            found = DataFrame(snapshot.allFiles().toDF(), self._gateway.session).selectExpr(*SIZES).toArrow()
         except Exception as error:
             raise TableUnreadable(f"table {self.event_type} cannot be read: {first_line(error)}") from error
         for row in found.to_pylist():
@@ -300,9 +303,13 @@ class DeltaTable:
 
     def logged(self, version: int) -> LoggedCommit:
         """What one version of the log says. Raises LogCleaned or TableUnreadable."""
+        return self.read_entry(version, partial(parse_commit, version))
+
+    def read_entry(self, version: int, read: Callable[[Iterable[str]], T]) -> T:
+        """What is read of the lines of one version's file. Raises LogCleaned or TableUnreadable."""
         try:
             with log_files.entry_lines(self.store, version) as lines:
-                return parse_commit(version, lines)
+                return read(lines)
         except FileNotFoundError as error:
             raise LogCleaned(
                 f"table {self.event_type}: version {version} is no longer in its log",

@@ -1,5 +1,6 @@
-"""The health server: four endpoints over the loop's latest snapshot; it takes no lock and asks nobody else.
+"""The health server: endpoints over the loop's latest snapshot; it takes no lock and asks nobody else.
 
+    /          a page for people: what /status says, with charts of the last hour
     /healthz   200 while the loop passes within its own bound, else 503: the process hangs, end it
     /readyz    200 if everything that is owned is recovered and all that is needed answers, else 503 and the reason
     /metrics   Prometheus text
@@ -12,7 +13,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from socketserver import ThreadingMixIn
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
@@ -21,15 +22,26 @@ from prometheus_client import make_wsgi_app
 
 from exporter.errors import ConfigError
 from exporter.listening import family_of
+from exporter.monitor.history import EVERY_SECS, History
 from exporter.monitor.metrics import registry
 from exporter.monitor.watch import Watch
+from exporter.told.live import SCRIPT, live_page
+from exporter.told.style import policy
 
+STARTING = {"ready": False, "not_ready": "it is starting"}
 START_SECS_MAX = 300.0
 """How long a start may take until the loop passes for the first time: jars, JVM, group."""
 TICK_SECS_MAX = 120.0
 """How long one passing of the loop may take: several calls to brokers that do not answer, 10 s each. Partitions are
 recovered beside it; a step of that may take a round and more."""
-ENDPOINTS = ("/healthz", "/readyz", "/metrics", "/status")
+ENDPOINTS = ("/", "/healthz", "/readyz", "/metrics", "/status")
+PAGE_SECS = 2.0
+"""For so long a page that was made is served again: however many look at it, the loop has its turn."""
+PAGE_HEADERS = (
+    ("Content-Security-Policy", f"{policy(SCRIPT)}; frame-ancestors 'none'"),
+    ("X-Content-Type-Options", "nosniff"),
+    ("Referrer-Policy", "no-referrer"),
+)
 
 StartResponse = Callable[[str, list[tuple[str, str]]], Any]
 
@@ -42,6 +54,8 @@ class Health:
         self._busy_secs_max = busy_secs_max
         self._clock = clock
         self._metrics = make_wsgi_app(registry(lambda: watch.snapshot))
+        self._history = History()
+        self._page = float("-inf"), ""
 
     def late(self) -> str:
         """Why the loop must be taken for hung; empty if it is not."""
@@ -63,7 +77,25 @@ class Health:
     def not_ready(self) -> str:
         """Why the task is not at work with all that it owns; empty if it is."""
         snapshot = self._watch.snapshot
-        return self.late() or (snapshot.not_ready if snapshot is not None else "it is starting")
+        return self.late() or (snapshot.not_ready if snapshot is not None else str(STARTING["not_ready"]))
+
+    def note(self) -> None:
+        """Take a point for the charts of the page, of the moment that the task is at."""
+        self._history.note(self._watch.snapshot)
+
+    def status(self) -> dict[str, Any]:
+        """What /status answers, ready for JSON."""
+        snapshot = self._watch.snapshot
+        found = snapshot.as_dict() if snapshot is not None else {"app": self._watch.app, **STARTING}
+        return {**found, "hangs": self.late()}
+
+    def page(self) -> str:
+        """What / answers: a page that is PAGE_SECS old at most."""
+        made_at, page = self._page
+        if (now := self._clock()) - made_at > PAGE_SECS:
+            page = live_page(self.status(), self._history.points)
+            self._page = now, page
+        return page
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "")
@@ -76,9 +108,9 @@ class Health:
             trouble = self.late() if path == "/healthz" else self.not_ready()
             return _text(start_response, "503 Service Unavailable" if trouble else "200 OK", trouble or "ok")
         if path == "/status":
-            snapshot = self._watch.snapshot
-            found = snapshot.as_dict() if snapshot is not None else {"ready": False, "not_ready": "it is starting"}
-            return _answer(start_response, "200 OK", "application/json", json.dumps(found))
+            return _answer(start_response, "200 OK", "application/json", json.dumps(self.status()))
+        if path in ("", "/"):
+            return _answer(start_response, "200 OK", "text/html; charset=utf-8", self.page(), PAGE_HEADERS)
         return _text(start_response, "404 Not Found", "there is: " + ", ".join(ENDPOINTS))
 
 
@@ -86,9 +118,12 @@ def _text(start_response: StartResponse, status: str, text: str) -> list[bytes]:
     return _answer(start_response, status, "text/plain; charset=utf-8", text + "\n")
 
 
-def _answer(start_response: StartResponse, status: str, kind: str, text: str) -> list[bytes]:
+def _answer(
+    start_response: StartResponse, status: str, kind: str, text: str, more: Sequence[tuple[str, str]] = ()
+) -> list[bytes]:
     body = text.encode()
-    start_response(status, [("Content-Type", kind), ("Content-Length", str(len(body))), ("Cache-Control", "no-store")])
+    headers = [("Content-Type", kind), ("Content-Length", str(len(body))), ("Cache-Control", "no-store")]
+    start_response(status, [*headers, *more])
     return [body]
 
 
@@ -129,10 +164,22 @@ class HealthServer:
             ) from error
         self._server.set_app(app)
         self.port: int = self._server.server_port
-        self._thread = threading.Thread(target=self._server.serve_forever, name="health", daemon=True)
-        self._thread.start()
+        self._closed = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._server.serve_forever, name="health", daemon=True),
+            threading.Thread(target=self._note, args=(app,), name="history", daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _note(self, app: Health) -> None:
+        """A thread of its own: what it trips over takes no probe along."""
+        while not self._closed.wait(EVERY_SECS):
+            app.note()
 
     def close(self) -> None:
+        self._closed.set()
         self._server.shutdown()
         self._server.server_close()
-        self._thread.join(timeout=5)
+        for thread in self._threads:
+            thread.join(timeout=5)

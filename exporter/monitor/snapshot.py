@@ -210,6 +210,8 @@ class Snapshot:
         return {
             "app": self.app,
             "owner": self.owner,
+            "at_ms": self.wall_ms,
+            "up_secs": round(self.at - self.started, 1),
             "ready": not self.not_ready,
             "not_ready": self.not_ready,
             "stopping": self.stopping,
@@ -217,9 +219,11 @@ class Snapshot:
                 name: {"secs": round(self.at - trouble.since, 1), "error": trouble.error}
                 for name, trouble in sorted(self.troubles.items())
             },
+            "stuck": {str(tp): error for tp, error in sorted(self.stuck.items())},
             "leases": dict(self.leases),
             "records_read": self.totals.records,
             "rows_committed": sum(self.totals.committed.values()),
+            "dead_letters": self.totals.dead_letters,
             "tombstones": self.totals.counts[TOMBSTONES],
             "filtered": dict(self.filtered),
             "unrouted": self.totals.filtered[DEAD_LETTERS],
@@ -253,7 +257,7 @@ class Snapshot:
         return {
             "job": job.name, "kind": job.kind, "version": job.version, "runs": job.runs, "rows": job.rows,
             "failures": job.failures, "behind_secs": round(job.behind_secs(self.at, self.started), 1),
-            "error": job.error, "ended": job.ended, "left_out": dict(job.left_out),
+            "error": job.error, "ended": job.ended, "waits": job.waits, "left_out": dict(job.left_out),
         }  # fmt: skip
 
     def _position(self, key: WriterKey, writer: Writer) -> dict[str, Any]:

@@ -67,6 +67,11 @@ class Totals:
         return max(0, self.records - found)
 
     @property
+    def dead_letters(self) -> int:
+        """Records that were staged as such."""
+        return self.counts["dead_letters"]
+
+    @property
     def failed_share(self) -> float | None:
         """Of the commits that were offered, those that did not land; None before the first one."""
         failed = sum(count for (_, outcome), count in self.outcomes.items() if outcome in FAILED)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from exporter.operate.start_plan import PartitionStart, StartPlan
+from exporter.told.units import things
 from offsets.crosscheck import Agree, FirstStart, Switch
 
 
@@ -15,13 +16,13 @@ def plan_lines(found: StartPlan) -> Iterator[str]:
     if first := by[FirstStart]:
         tables = len({name for one in first for name in one.begins})
         yield (
-            f"{_partitions(first)}: nothing is exported yet. {_count(tables, 'table')} will be there, reading begins "
+            f"{_partitions(first)}: nothing is exported yet. {things(tables, 'table')} will be there, reading begins "
             f"at {_offsets(first)}: {_records(first)} to read"
         )
     if agreed := by[Agree]:
         yield f"{_partitions(agreed)}: goes on where the tables are, at {_offsets(agreed)}: {_records(agreed)} to read"
         if new := sorted({name for one in agreed for name in one.begins}):
-            yield f"  {_count(len(new), 'table')} will begin: {', '.join(new)}"
+            yield f"  {things(len(new), 'table')} will begin: {', '.join(new)}"
         if behind := sorted({name for one in agreed for name in one.held_back_by}):
             yield f"  behind the others: {', '.join(behind)}"
     if switched := by[Switch]:
@@ -33,11 +34,7 @@ def plan_lines(found: StartPlan) -> Iterator[str]:
 
 
 def _partitions(some: Sequence[PartitionStart]) -> str:
-    return str(some[0].tp) if len(some) == 1 else _count(len(some), "partition")
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+    return str(some[0].tp) if len(some) == 1 else things(len(some), "partition")
 
 
 def _offsets(some: Sequence[PartitionStart]) -> str:
@@ -47,4 +44,4 @@ def _offsets(some: Sequence[PartitionStart]) -> str:
 
 
 def _records(some: Sequence[PartitionStart]) -> str:
-    return _count(sum(one.lag or 0 for one in some), "record")
+    return things(sum(one.lag or 0 for one in some), "record")

@@ -9,14 +9,30 @@ from __future__ import annotations
 import json
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timezone
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from exporter.errors import DependencyUnreachable, FoundProblem
 from exporter.settings.model import Settings
+from exporter.told.concerns import verdict_lines
+from exporter.told.status import (
+    Goals,
+    behind,
+    beside,
+    complete_lines,
+    concerns,
+    day_time,
+    first_line,
+    goals,
+    held_back,
+    protocol_lines,
+    since_start,
+    tables_of,
+    under_way,
+    unknown,
+)
 
 ANSWER_SECS = 10.0
 WATCH_SECS = 2.0
@@ -25,12 +41,13 @@ TABLE_LINES = 4
 """What a table takes beside its rows."""
 SCREEN_LINES_SPARE = TABLE_LINES + 1
 """What a screen takes beside head and rows: the table's own lines, and the one that counts what was left out."""
+TABLE_COLUMNS = ("table", "behind", "staged", "complete through, UTC")
 COLUMNS = ("event type", "partition", "committed", "read", "end", "lag", "staged", "verdict")
-NUMBERS = frozenset({"committed", "read", "end", "lag", "staged"})
+"""Of the tables; of each position of each table, in the protocol's words."""
+NUMBERS = frozenset({"behind", "committed", "read", "end", "lag", "staged"})
 
 Status = dict[str, Any]
-Goals = dict[tuple[str, int], int]
-"""(topic, partition) -> the offset after the last record that has to be committed."""
+T = TypeVar("T")
 
 
 def server_url(settings: Settings) -> str:
@@ -92,61 +109,11 @@ def table_status(bench: Any, settings: Settings) -> Status:
             "committed": None if row.position is None else row.position.offset,
             "epoch": None if row.position is None else row.position.epoch,
             "read": None, "end": row.end, "lag": row.lag,
-            "staged_rows": None, "staged_bytes": None, "owner": None, "verdict": row.verdict,
+            "staged_rows": None, "staged_bytes": None, "owner": None, "verdict": row.verdict, "says": row.says,
         }
         for row in offset_rows(bench, settings)
     ]  # fmt: skip
     return {"from": "tables", "app": settings.app, "positions": positions}
-
-
-def goals(status: Status) -> Goals:
-    """The ends that the partitions have now."""
-    positions = status.get("positions", ())
-    return {(one["topic"], one["partition"]): one["end"] for one in positions if one["end"] is not None}
-
-
-def behind(status: Status, ends: Mapping[tuple[str, int], int]) -> int:
-    """How many offsets are not committed yet up to these ends, over partitions, by each one's least position.
-
-    Partitions without any position do not count (unknown()); nor do tables that are not anchored: they begin where the
-    dead letters are.
-    """
-    least = _committed(status)
-    return sum(max(0, end - 1 - least[tp]) for tp, end in ends.items() if tp in least)
-
-
-def held_back(status: Status) -> str:
-    """The open transaction that has kept records from being read for longest, if a task tells of one."""
-    known = [one for one in status.get("partitions", ()) if one.get("open_transaction_secs")]
-    worst = max(known, key=lambda one: float(one["open_transaction_secs"]), default=None)
-    if worst is None:
-        return ""
-    secs = worst["open_transaction_secs"]
-    return f"; a transaction has been open for {secs:,.0f} s in {worst['topic']}-{worst['partition']}"
-
-
-def _committed(status: Status) -> Goals:
-    """(topic, partition) -> the least position of its tables, where there is one."""
-    least: Goals = {}
-    for one in status.get("positions", ()):
-        if one["committed"] is not None:
-            tp = one["topic"], one["partition"]
-            least[tp] = min(one["committed"], least.get(tp, one["committed"]))
-    return least
-
-
-def unknown(status: Status) -> str:
-    """Why it cannot be told of all partitions how far behind they are; empty if it can."""
-    if "positions" not in status:
-        return str(status.get("not_ready") or "it tells no positions")
-    told = status["partitions" if "partitions" in status else "positions"]
-    known, ends = _committed(status), {(one["topic"], one["partition"]): one["end"] for one in told}
-    for what, missing in (
-        ("position", [tp for tp in ends if tp not in known]), ("end", [tp for tp, end in ends.items() if end is None])
-    ):  # fmt: skip
-        if missing:
-            return f"{len(missing)} of {len(ends)} partitions without a known {what}"
-    return ""
 
 
 def wait_caught_up(
@@ -201,127 +168,74 @@ class Page:
     left_out: int
 
 
-def page_of(status: Status, screen: Screen | None = None) -> Page:
+def page_of(status: Status, verbose: bool = False, screen: Screen | None = None) -> Page:
     """All of the status, or as much of it as the screen shows at once."""
-    head = head_lines(status)
+    head = head_lines(status, verbose)
+    pick = position_rows if verbose else table_rows
     if screen is None:
-        shown, left_out = rows(status)
-        return Page(head, *fitted(shown, None), left_out)
+        shown, left_out = pick(status, None)
+        return Page(head, *fitted(shown, None, verbose), left_out)
     room = max(SCREEN_ROWS_MIN, screen.height - len(head) - SCREEN_LINES_SPARE)
-    shown, left_out = rows(status, room)
-    page = Page(head, *fitted(shown, screen.width), left_out)
+    shown, left_out = pick(status, room)
+    page = Page(head, *fitted(shown, screen.width, verbose), left_out)
     lines = screen.lines(page.columns, page.rows, page.numbers)
     if lines > room + TABLE_LINES:  # long names take several lines each
-        shown, left_out = rows(status, max(1, len(shown) * room // lines))
-        page = Page(head, *fitted(shown, screen.width), left_out)
+        shown, left_out = pick(status, max(1, len(shown) * room // lines))
+        page = Page(head, *fitted(shown, screen.width, verbose), left_out)
     return page
 
 
-def head_lines(status: Status) -> list[str]:
-    """What stands above the table: who says it, whether all is well, and through which time tables are complete."""
-    total, dark = behind(status, goals(status)), unknown(status)
-    how_far = f"{total:,} behind" if not dark else f"{total:,} behind and unknown" if total else "behind: unknown"
-    parts = [f"app {status.get('app', '-')}", f"from {status['from']}", f"{how_far}, {dark}" if dark else how_far]
-    if "owner" in status:
-        parts.insert(1, f"task {status['owner']}")
-    lines = [", ".join(parts)]
-    if "ready" in status:
-        lines.append("ready" if status["ready"] else f"NOT READY: {status['not_ready']}")
-    for name, outage in status.get("outages", {}).items():
-        lines.append(f"OUTAGE of {name} for {outage['secs']:.0f} s: {outage['error']}")
-    if open_transaction := held_back(status):
-        lines.append(f"behind{open_transaction}")
-    for table in status.get("tables", ()):
-        if table["parked"]:
-            lines.append(f"PARKED: table {table['event_type']}: {table['parked']}")
-    for table in status.get("tables", ()):
-        if columns := table.get("outgrown"):
-            what = "what does not fit is in _rescued, `exporter schema` counts it"
-            lines.append(f"OUTGROWN: table {table['event_type']}: {', '.join(columns)}: {what}")
-    left_out = [f"{name} {count:,}" for name, count in status.get("filtered", {}).items()]
-    if unrouted := status.get("unrouted"):
-        left_out.append(f"of no table {unrouted:,}")
-    if left_out:
-        lines.append(f"records left out by filters: {', '.join(left_out)}")
-    lines += [_of_job(job) for job in status.get("derive", ())]
-    if coordination := status.get("coordination"):
-        lines.append(_of_rounds(coordination))
-    lines += [_of_sink(sink) for sink in status.get("events", ())]
-    complete = [table["complete_through_ms"] for table in status.get("tables", ())]
-    if complete and None not in complete:
-        at = datetime.fromtimestamp(min(complete) / 1000, timezone.utc)
-        lines.append(f"all tables are complete through {at:%Y-%m-%d %H:%M:%S} UTC")
-    valid = [table.get("valid_through") for table in status.get("tables", ())]
-    if any(valid):
-        unsaid = valid.count(None)
-        least = min(at for at in valid if at)
-        lines.append(f"tables are valid through {least}{f', {unsaid} without' if unsaid else ''}")
-    if spent := status.get("secs"):
-        lines.append(f"where the time went: {times(spent)}")
-    return lines
+def head_lines(status: Status, verbose: bool = False) -> list[str]:
+    """What stands above the table: what the export does, whether all is well, what it has done, and who says so."""
+    lines = [first_line(status), *verdict_lines(concerns(status), under_way(status)), *since_start(status)]
+    lines += [*beside(status), *complete_lines(status)]
+    if verbose:
+        lines += protocol_lines(status)
+    who = f"task {status['owner']} at {status['from']}" if "owner" in status else status["from"]
+    return [*lines, f"asked: {who}"]
 
 
-def _of_rounds(coordination: Mapping[str, Any]) -> str:
-    """What a task does in coordinated mode, and what keeps it from it."""
-    if trouble := coordination["trouble"]:
-        return f"CONTROL TOPIC SILENT, this task commits by itself: {trouble}"
-    ended = coordination["ended"]
-    alone = f", {sum(ended.values()) - ended.get('answered', 0):,} of {sum(ended.values()):,} offers unanswered"
-    rounds, merged = sum(coordination["rounds"].values()), f"{coordination['merged']:,} offers"
-    led = f"leads: {rounds:,} rounds, {coordination['commits']:,} commits of {merged}" if coordination["leads"] else ""
-    return f"coordinated, {led or 'follows'}{alone if sum(ended.values()) else ''}"
+def table_rows(status: Status, most: int | None = None) -> tuple[list[tuple[str, ...]], int]:
+    """The rows of TABLE_COLUMNS, and how many were left out: as position_rows()."""
+    shown, left_out = _furthest(tables_of(status), lambda one: one.behind or 0, most)
+    made: list[tuple[str, ...]] = [
+        (one.name, _count(one.behind), _count(one.staged_rows), "-" if one.complete_ms is None else
+         day_time(one.complete_ms))
+        for one in shown
+    ]  # fmt: skip
+    return made, left_out
 
 
-def _of_job(job: Mapping[str, Any]) -> str:
-    """How a job of [derive] fares that runs in the task."""
-    if job["error"]:
-        return f"derive {job['job']}: {'ENDED: ' if job['ended'] else ''}{job['error']}"
-    return f"derive {job['job']}: {job['rows']:,} rows in {job['runs']:,} runs, {job['behind_secs']:.0f} s behind"
-
-
-def _of_sink(sink: Mapping[str, Any]) -> str:
-    """What the task has told of versions; another one may be at it."""
-    held_up = f", HELD UP: {sink['error']}" if sink["error"] else ""
-    return f"events to {sink['sink']}: {sink['announced']:,} messages by this task{held_up}"
-
-
-def times(secs: Mapping[str, float]) -> str:
-    """Seconds by stage of the loop, and of a stage with steps (`stage.step`) the share of each step."""
-    told = []
-    for stage, spent in secs.items():
-        steps = {name.partition(".")[2]: of for name, of in secs.items() if name.startswith(f"{stage}.")}
-        whole = sum(steps.values()) or 1.0
-        shares = ", ".join(f"{step} {of / whole:.0%}" for step, of in steps.items())
-        if "." not in stage:
-            told.append(f"{stage} {spent:,.1f} s" + (f" ({shares})" if shares else ""))
-    return ", ".join(told)
-
-
-def rows(status: Status, most: int | None = None) -> tuple[list[tuple[str, ...]], int]:
+def position_rows(status: Status, most: int | None = None) -> tuple[list[tuple[str, ...]], int]:
     """The rows of COLUMNS, and how many were left out: of more than `most` those that are furthest behind are shown."""
-    positions = list(status.get("positions", ()))
-    shown = positions
-    if most is not None and len(positions) > most:
-        shown = sorted(positions, key=lambda one: -(one["lag"] or 0))[:most]
+    shown, left_out = _furthest(status.get("positions", ()), lambda one: one["lag"] or 0, most)
     made = [
         (one["event_type"], f"{one['topic']}-{one['partition']}",
          *(_offset(one[name]) for name in ("committed", "read", "end")),
          *(_count(one[name]) for name in ("lag", "staged_rows")), one["verdict"] or "-")
         for one in shown
     ]  # fmt: skip
-    return made, len(positions) - len(shown)
+    return made, left_out
+
+
+def _furthest(some: Sequence[T], behind_by: Callable[[T], int], most: int | None) -> tuple[list[T], int]:
+    """All in their order, or the furthest behind."""
+    if most is None or len(some) <= most:
+        return [*some], 0
+    return sorted(some, key=lambda one: -behind_by(one))[:most], len(some) - most
 
 
 def fitted(
-    shown: Sequence[tuple[str, ...]], width: int | None
+    shown: Sequence[tuple[str, ...]], width: int | None, verbose: bool = True
 ) -> tuple[tuple[str, ...], list[tuple[str, ...]], tuple[int, ...]]:
     """Columns, rows and which columns are numbers. width: of the screen, in characters; None for as wide as it takes.
 
     Where not all fits, `read` and `end` are left out, not the names squeezed: the lag says what they would.
     """
-    wide = sum(max(map(len, column)) + 2 for column in zip(COLUMNS, *shown, strict=True))
-    kept = [name for name in COLUMNS if width is None or wide <= width or name not in ("read", "end")]
-    at = [COLUMNS.index(name) for name in kept]
+    names = COLUMNS if verbose else TABLE_COLUMNS
+    wide = sum(max(map(len, column)) + 2 for column in zip(names, *shown, strict=True))
+    kept = [name for name in names if width is None or wide <= width or name not in ("read", "end")]
+    at = [names.index(name) for name in kept]
     numbers = tuple(kept.index(name) for name in kept if name in NUMBERS)
     return tuple(kept), [tuple(row[index] for index in at) for row in shown], numbers
 

@@ -32,7 +32,7 @@ def progress(
     return Progress(
         records=totals.records,
         committed=sum(totals.committed.values()),
-        dead_letters=totals.counts["dead_letters"],
+        dead_letters=totals.dead_letters,
         lag=lag if backlog_at_start is not None else None,
         backlog_at_start=backlog_at_start or 0,
         staged_bytes=sum(writer.staged_bytes for writer in writers.values()),

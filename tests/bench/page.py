@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from exporter.operate.report.html import Cell, Html, bars, columns, join, page, paragraph, table
+from exporter.told.html import Cell, Html, bars, join, page, paragraph, table
+from exporter.told.plots import columns
 from tests.bench.figures import rounded
 
 

@@ -23,11 +23,19 @@ if TYPE_CHECKING:
 @click.option("--url", default="", help="Health server of a task, such as http://host:9108.  [default: from http_port]")
 @click.option("--tables", is_flag=True, help="Do not ask a task, look at the tables.")
 @FORMAT
+@click.option("-v", "--verbose", is_flag=True, help="Each position of each table, in the protocol's words.")
 @with_settings(VERDICTS | LOG | {"http_port", "http_host"})
 def status(
-    watch: bool, wait_caught_up: bool, timeout: float, url: str, tables: bool, output: Output, load: Loading
+    watch: bool,
+    wait_caught_up: bool,
+    timeout: float,
+    url: str,
+    tables: bool,
+    output: Output,
+    verbose: bool,
+    load: Loading,
 ) -> None:
-    """How far the export is: from a task's health server if one answers, else from the tables."""
+    """How far the export is, and what needs a hand: by a task's health server if one answers, else by the tables."""
     from exporter.operate import status as how_far
 
     settings = load()
@@ -35,11 +43,11 @@ def status(
         with how_far.source(settings, url, tables) as ask:
             if wait_caught_up:
                 how_far.wait_caught_up(ask, timeout)
-            _show(ask(), output, watch)
+            _show(ask(), output, watch, verbose)
             while watch:
                 time.sleep(how_far.WATCH_SECS)
                 try:
-                    _show(ask(), output, watch)
+                    _show(ask(), output, watch, verbose)
                 except DependencyUnreachable as silent:  # a task that starts again is worth waiting for
                     output.note(f"{silent.message}; asked again every {how_far.WATCH_SECS:.0f} s")
     except KeyboardInterrupt:
@@ -47,16 +55,16 @@ def status(
             raise
 
 
-def _show(found: Status, output: Output, watch: bool) -> None:
-    output.show(found, lambda text: _tell(found, text, watch))
+def _show(found: Status, output: Output, watch: bool, verbose: bool) -> None:
+    output.show(found, lambda text: _tell(found, text, watch, verbose))
 
 
-def _tell(found: Status, text: Text, watch: bool) -> None:
+def _tell(found: Status, text: Text, watch: bool, verbose: bool) -> None:
     """One look; while watching, a terminal shows one screen of it."""
     from exporter.operate.status import page_of
 
     screen = text.screen() if watch else None
-    page = page_of(found, screen)
+    page = page_of(found, verbose, screen)
     if screen is not None:
         screen.clear()
     for line in page.head:

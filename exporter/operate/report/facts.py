@@ -5,14 +5,16 @@ Positions, operations and files come from one snapshot per table. Writes nothing
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
-
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as sf
+from functools import partial
 
 from exporter.core.routing import DEAD_LETTERS
+from exporter.core.specs import table_spec
+from exporter.core.valid_through import as_ms
 from exporter.errors import ConfigError, ExporterError, LogCleaned
 from exporter.kafka.options import kafka_python_options
 from exporter.kafka.topics import TopicReader, partitions_of
@@ -20,13 +22,21 @@ from exporter.lake.lake import Lake
 from exporter.lake.table import DeltaTable
 from exporter.lake.views import views_of
 from exporter.operate.letters.letters import Chosen, LetterCount, counts
-from exporter.operate.report.page import VERSIONS_MAX, DayFiles, Facts, Failed, Happened, Place
+from exporter.operate.maintain.due import due_partitions
+from exporter.operate.report.model import DayFiles, Facts, Failed, Happened, Place
+from exporter.operate.report.page import VERSIONS_MAX
 from exporter.settings.model import Settings
+from exporter.told.concerns import Concern
+from exporter.told.status import CHECK
 from exporter.workbench import open_wal
 from offsets.intents import WalMismatch, WalUnreachable
+from offsets.partitions import Partition
 from offsets.ranges import TopicPartition
 from offsets.rewind import live_positions
-from offsets.table_log import LoggedCommit, TableView, own_metadata
+from offsets.table_log import LoggedCommit, TableView, own_metadata, parse_commit
+
+COMMITS_LATE = 5
+"""So many times what a commit waits for at most: then none is coming."""
 
 
 def facts(lake: Lake, settings: Settings) -> Facts:
@@ -34,26 +44,30 @@ def facts(lake: Lake, settings: Settings) -> Facts:
     tables = dict(views_of(lake))
     if not tables:
         raise ConfigError(f"there is no table of app {lake.app} under {lake.root}", "correct `app` or `table_root`")
-    notes: list[str] = []
+    now = datetime.now(timezone.utc)
+    notes: list[Concern] = []
     ends = _ends(settings, notes)
     happened = [one for name, view in tables.items() for one in _happened(lake.table(name), view)]
     tps = {tp for view in tables.values() for tp in live_positions(view.transactions, lake.app)}
     failed = _failed(settings, sorted(tps), notes)
     letters: list[LetterCount] = counts(lake, Chosen()) if DEAD_LETTERS in tables else []
+    sizes = {name: lake.table(name).live_sizes(table_spec(view), view.version) for name, view in tables.items()}
     return Facts(
         lake.app,
         lake.root,
-        datetime.now(timezone.utc),
+        now,
         list(_places(lake.app, tables, ends)),
         happened,
-        [day for name, view in tables.items() for day in _days(lake, name, view)],
+        [day for name, found in sizes.items() for day in _days(name, found)],
         letters,
         notes,
         failed,
+        [due for found in sizes.values() for due in _due(found, now, settings)],
+        COMMITS_LATE * max(settings.roll_age_max_secs, settings.heartbeat_secs),
     )
 
 
-def _ends(settings: Settings, notes: list[str]) -> dict[TopicPartition, int]:
+def _ends(settings: Settings, notes: list[Concern]) -> dict[TopicPartition, int]:
     """The offsets after the last records, as far as a broker tells."""
     try:
         topics = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
@@ -62,7 +76,7 @@ def _ends(settings: Settings, notes: list[str]) -> dict[TopicPartition, int]:
         finally:
             topics.close()
     except ExporterError as error:
-        notes.append(f"No lag is shown: {error.message}")
+        notes.append(Concern(f"no lag is shown: {error.message}", CHECK))
         return {}
 
 
@@ -78,13 +92,22 @@ def _happened(table: DeltaTable, view: TableView) -> Iterator[Happened]:
     """The newest commits of a table, as far as its log still tells."""
     for version in range(view.version, max(-1, view.version - VERSIONS_MAX), -1):
         try:
-            logged = table.logged(version)
+            logged, oldest_ms = table.read_entry(version, partial(_read, version))
         except LogCleaned:
             return
         metadata = own_metadata(logged.user_metadata)
         said = metadata.get("partitions") or metadata.get("replayed") or {}
         rows = sum(int(one.get("rows") or 0) for one in said.values() if isinstance(one, dict))
-        yield Happened(logged.at_ms, table.event_type, _outcome(logged), rows)
+        yield Happened(logged.at_ms, table.event_type, _outcome(logged), rows, oldest_ms if rows else None)
+
+
+def _read(version: int, lines: Iterable[str]) -> tuple[LoggedCommit, int | None]:
+    """A commit, and the Kafka time of the oldest record in the files that it adds, ms since 1970, if they tell."""
+    kept = [*lines]
+    adds = (action["add"] for line in kept if '"add"' in line and "add" in (action := json.loads(line)))
+    least = (json.loads(add.get("stats") or "{}").get("minValues", {}).get("_kafka", {}) for add in adds)
+    times = [as_ms(one["timestamp"]) for one in least if "timestamp" in one]
+    return parse_commit(version, kept), min(times, default=None)
 
 
 def _outcome(logged: LoggedCommit) -> str:
@@ -95,7 +118,7 @@ def _outcome(logged: LoggedCommit) -> str:
     return action or ("with rows" if logged.added else "empty marker")
 
 
-def _failed(settings: Settings, tps: Sequence[TopicPartition], notes: list[str]) -> list[Failed] | None:
+def _failed(settings: Settings, tps: Sequence[TopicPartition], notes: list[Concern]) -> list[Failed] | None:
     """Commits that never landed, as the write-ahead log remembers them; None if there is none, or it does not tell."""
     wal = open_wal(settings)
     if wal is None:
@@ -105,10 +128,11 @@ def _failed(settings: Settings, tps: Sequence[TopicPartition], notes: list[str])
         try:
             intents, whole = wal.failed(tp)
         except (WalUnreachable, WalMismatch) as error:
-            notes.append(f"Commits that failed are not shown: {error}")
+            notes.append(Concern(f"commits that failed are not shown: {error}", CHECK))
             return None
         if not whole:
-            notes.append(f"{tp}: the write-ahead log holds more commits than were looked through for failed ones")
+            what = f"{tp}: the write-ahead log holds more commits than were looked through for failed ones"
+            notes.append(Concern(what, bad=False))
         found += [
             Failed(one.started_ms, one.key.event_type, tp, (one.first, one.last), one.rows, one.owner)
             for one in intents
@@ -116,16 +140,20 @@ def _failed(settings: Settings, tps: Sequence[TopicPartition], notes: list[str])
     return found
 
 
-def _days(lake: Lake, name: str, view: TableView) -> Iterator[DayFiles]:
-    """Live files per event day, by one Spark job; those of a month stand at its first day."""
-    table = lake.table(name)
-    found = DataFrame(table.adds_at(view.version), lake.session)
-    values = sf.col("partitionValues")
-    day = {"day": values["day"], "month": sf.concat(values["month"], sf.lit("-01"))}
-    by = next((day[column] for column in day if column in view.partition_columns), sf.lit(None).cast("string"))
-    grouped = found.groupBy(by.alias("day"))
-    for row in grouped.agg(sf.count("*").alias("files"), sf.sum("size").alias("bytes")).collect():
-        yield DayFiles(name, row.day or "-", row.files, row.bytes)
+def _days(name: str, sizes: Mapping[Partition, Sequence[int]]) -> Iterator[DayFiles]:
+    """Live files per event day; those of a month stand at its first day."""
+    by_day: dict[str, list[int]] = defaultdict(list)
+    for partition, some in sizes.items():
+        month = partition.values.get("month")
+        by_day[partition.values.get("day") or (f"{month}-01" if month else "-")] += some
+    for day, some in by_day.items():
+        yield DayFiles(name, day, len(some), sum(some))
+
+
+def _due(sizes: Mapping[Partition, Sequence[int]], now: datetime, settings: Settings) -> Iterator[tuple[int, int]]:
+    """Files that maintenance would join now, and their bytes, by partition."""
+    late_secs, bytes_max = settings.event_time_late_max_secs, settings.maintain_file_bytes_max
+    yield from ((due.files, due.bytes) for due in due_partitions(sizes, now, late_secs, bytes_max))
 
 
 def write(text: str, path: str) -> None:

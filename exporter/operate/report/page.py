@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date, datetime, timedelta, timezone
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date, timedelta
+from typing import TYPE_CHECKING
 
-from exporter.operate.report.html import COLOURS, Html, bars, columns, join, lines, page, paragraph, table
-from offsets.ranges import TopicPartition
+from exporter.core.routing import DEAD_LETTERS
+from exporter.operate.report.model import DayFiles, Facts, Failed, Happened, Place
+from exporter.operate.report.verdict import report_concerns
+from exporter.told.html import Html, bars, join, page, paragraph, table, verdict
+from exporter.told.plots import BINARY, BINS, SECONDS, columns, lines, over_time
+from exporter.told.style import COLOURS
+from exporter.told.units import moment, secs_span, size, sums
 
 if TYPE_CHECKING:
     from exporter.operate.letters.letters import LetterCount
 
 VERSIONS_MAX = 500
 """Newest commits of each table that are looked at."""
-BINS = 60
-"""Columns over the time that is shown."""
 DAYS_MAX = 60
 """Days of the calendar that the plots show, up to the newest with files."""
 FAILED_MAX = 50
@@ -26,70 +28,6 @@ FAILED = "failed"
 BARS_MAX = 40
 OTHERS = "others"
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\Z")
-T = TypeVar("T", bound=Hashable)
-
-
-@dataclass(frozen=True)
-class Place:
-    """One table and partition. position None: not anchored. end None: the broker was not asked or did not answer."""
-
-    event_type: str
-    tp: TopicPartition
-    position: int | None
-    epoch: int | None
-    end: int | None
-
-    @property
-    def lag(self) -> int | None:
-        """Offsets, not records."""
-        return None if self.end is None else max(0, self.end - 1 - (-1 if self.position is None else self.position))
-
-
-@dataclass(frozen=True)
-class Happened:
-    """One commit. outcome: with rows, empty marker, or what else was done."""
-
-    at_ms: int
-    event_type: str
-    outcome: str
-    rows: int = 0
-
-
-@dataclass(frozen=True)
-class Failed:
-    """One partition's part of a commit that was begun and never landed. offsets: first and last; owner: the task."""
-
-    at_ms: int
-    event_type: str
-    tp: TopicPartition
-    offsets: tuple[int, int]
-    rows: int
-    owner: str
-
-
-@dataclass(frozen=True)
-class DayFiles:
-    """The live files of one table and event day; day: the first of a month that has no days, - of a table without."""
-
-    event_type: str
-    day: str
-    files: int
-    bytes: int
-
-
-@dataclass(frozen=True)
-class Facts:
-    """All that the page tells. failed: None if it is not known. notes: what could not be asked or is left out."""
-
-    app: str
-    root: str
-    made_at: datetime
-    places: Sequence[Place] = ()
-    happened: Sequence[Happened] = ()
-    days: Sequence[DayFiles] = ()
-    letters: Sequence[LetterCount] = ()
-    notes: Sequence[str] = ()
-    failed: Sequence[Failed] | None = None
 
 
 def report_page(facts: Facts) -> str:
@@ -101,12 +39,12 @@ def report_page(facts: Facts) -> str:
     summary = f"{types:,} tables, {sum(day.files for day in facts.days):,} files of "
     summary += f"{size(sum(day.bytes for day in facts.days))}, {dead:,} dead letters in them"
     head.append(paragraph(f"{summary}, at most {max(lag):,} offsets behind" if lag else summary))
-    head += [paragraph(note, "bad") for note in facts.notes]
+    head.insert(1, verdict(report_concerns(facts)))
     sections = [
-        ("Lag", _lag(facts.places)),
+        ("Lag", join([_ages(facts.happened), _lag(facts.places)])),
         ("Commits", _commits(facts.happened, facts.failed)),
         ("Files per event day", _files(facts.days)),
-        ("Dead letters", _letters(facts.letters)),
+        ("Dead letters", join([_letters(facts.letters), _new_letters(facts.happened)])),
         ("Positions", _positions(facts.places)),
     ]
     return page(f"Export {facts.app}", sections, join(head))
@@ -123,28 +61,35 @@ def _lag(places: Sequence[Place]) -> Html:
     return join([says, bars(behind, most=BARS_MAX)])
 
 
+def _ages(happened: Sequence[Happened]) -> Html:
+    """How late records came into the tables, commit by commit: of the commits of one column the latest."""
+    aged = [(one.at_ms, max(0.0, (one.at_ms - one.oldest_ms) / 1000)) for one in happened if one.oldest_ms is not None]
+    if not aged:
+        return paragraph("How old the records were that commits brought is not known.", "faint")
+    first, last = min(at for at, _ in aged), max(at for at, _ in aged)
+    width, greatest = max(1.0, (last - first + 1) / BINS), dict[int, tuple[int, float]]()
+    for at, secs in aged:
+        column = int((at - first) / width)
+        greatest[column] = max(greatest.get(column, (at, -1.0)), (at, secs), key=lambda found: found[1])
+    caption = "Age of the oldest record as it was committed"
+    return lines({"": [*greatest.values()]}, caption, moment, secs_span, base=SECONDS)
+
+
 def _commits(happened: Sequence[Happened], failed: Sequence[Failed] | None) -> Html:
     events = [(one.at_ms, one.event_type, one.outcome) for one in happened]
     events += [(one.at_ms, one.event_type, FAILED) for one in failed or ()]
     if not events:
         return join([paragraph("none", "faint"), _failures(failed)])
     first, last = min(at for at, _, _ in events), max(at for at, _, _ in events)
-    width = max(1.0, (last - first + 1) / BINS)
-    counted: list[Counter[str]] = [Counter() for _ in range(BINS)]
     by_table: dict[str, Counter[str]] = defaultdict(Counter)
-    for at, event_type, outcome in events:
-        counted[int((at - first) / width)][outcome] += 1
+    for _, event_type, outcome in events:
         by_table[event_type][outcome] += 1
     kinds = [kind for kind, _ in Counter(outcome for _, _, outcome in events).most_common()]
-    bins = [
-        (moment(first + number * width), {kind: float(counts[kind]) for kind in kinds})
-        for number, counts in enumerate(counted)
-    ]
+    counted = [(float(at), outcome, 1.0) for at, _, outcome in events]
     rows = sums((one.event_type, one.rows) for one in happened)
-    axis = [moment(first), moment((first + last) / 2), moment(last)]
     return join(
         [
-            columns(bins, f"Commits by outcome, {span(width)} a column", axis=axis, bad={FAILED}),
+            over_time(counted, "Commits by outcome", moment, (first, last), {FAILED}),
             _progress(happened, rows, first, last),
             table(
                 ("table", "rows added", *kinds),
@@ -210,7 +155,7 @@ def _files(days: Sequence[DayFiles]) -> Html:
     return join(
         [
             columns(_stacked(shown, calendar, kinds, lambda one: one.files), "Live files per event day"),
-            columns(_stacked(shown, calendar, kinds, lambda one: one.bytes), "Their size", size),
+            columns(_stacked(shown, calendar, kinds, lambda one: one.bytes), "Their size", size, base=BINARY),
             *_left_out([one for one in days if one.day not in on_it]),
             table(("table", "days", "files", "size", "mean file", "event days"), rows),
         ]
@@ -274,36 +219,16 @@ def _letters(letters: Sequence[LetterCount]) -> Html:
     return join([says, bars(reasons.most_common(), most=BARS_MAX), made])
 
 
+def _new_letters(happened: Sequence[Happened]) -> Html:
+    """Dead letters over the time of all commits."""
+    letters = (one for one in happened if one.event_type == DEAD_LETTERS)
+    brought = [(float(one.at_ms), "dead letters", float(one.rows)) for one in letters]
+    if not any(rows for _, _, rows in brought):
+        return paragraph("No commit that is shown has brought any.", "faint")
+    within = min(one.at_ms for one in happened), max(one.at_ms for one in happened)
+    return over_time(brought, "Dead letters committed", moment, within, {"dead letters"})
+
+
 def _positions(places: Sequence[Place]) -> Html:
     rows = [(one.event_type, str(one.tp), one.position, one.epoch, one.end, one.lag) for one in places]
     return table(("table", "partition", "position", "epoch", "end", "lag"), rows, most=1000)
-
-
-def sums(pairs: Iterable[tuple[T, int]]) -> dict[T, int]:
-    """Added up by key, the largest first."""
-    found: Counter[T] = Counter()
-    for key, amount in pairs:
-        found[key] += amount
-    return dict(found.most_common())
-
-
-def size(number: float) -> str:
-    """Bytes as a person reads them, never broken over two lines."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if number < 1024:
-            return f"{number:.0f}\u00a0{unit}" if unit == "B" else f"{number:.1f}\u00a0{unit}"
-        number /= 1024
-    return f"{number:,.1f}\u00a0TiB"
-
-
-def moment(at_ms: float) -> str:
-    """UTC, to the second."""
-    return f"{datetime.fromtimestamp(at_ms / 1000, timezone.utc):%m-%d %H:%M:%S}"
-
-
-def span(width_ms: float) -> str:
-    """How long, in the largest unit that fits."""
-    for unit, length in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000)):
-        if width_ms >= length:
-            return f"{width_ms / length:.1f} {unit}"
-    return f"{width_ms:.0f} ms"

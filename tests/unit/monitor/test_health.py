@@ -60,7 +60,8 @@ def test_a_start_is_healthy_and_not_ready_and_has_a_bound(task: Task) -> None:
     """Until the loop has passed once there are no metrics; a start that takes too long is a hung one."""
     assert task.get("/healthz")[:1] == (200,)
     assert task.get("/readyz") == (503, "text/plain; charset=utf-8", "it is starting\n")
-    assert json.loads(task.get("/status")[2]) == {"ready": False, "not_ready": "it is starting"}
+    told = {"app": "app", "ready": False, "not_ready": "it is starting", "hangs": ""}
+    assert json.loads(task.get("/status")[2]) == told
     assert "exporter_" not in task.get("/metrics")[2]
     task.now = START_SECS_MAX + 1
     assert task.get("/healthz")[0] == 503
@@ -73,7 +74,9 @@ def test_a_loop_that_does_not_pass_any_more_is_not_healthy(task: Task) -> None:
     assert (task.get("/healthz")[0], task.get("/readyz")[0]) == (200, 200)
     task.now += 1
     assert (task.get("/healthz")[0], task.get("/readyz")[0]) == (503, 503)
-    assert f"one passing of the loop has taken {TICK_SECS_MAX + 1:.0f} s" in task.get("/healthz")[2]
+    hangs = f"one passing of the loop has taken {TICK_SECS_MAX + 1:.0f} s"
+    assert hangs in task.get("/healthz")[2] and json.loads(task.get("/status")[2])["hangs"].startswith(hangs)
+    assert f"<li>the task hangs: {hangs}" in task.get("/")[2]
     task.passed()
     with task.watch.busy():
         task.now += BUSY_SECS

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from datetime import datetime, timezone
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from exporter.operate.report import facts as report
-from exporter.operate.report.page import Failed
+from exporter.operate.report.model import DayFiles, Failed
+from exporter.told.concerns import Concern
 from exporter.wal.dynamodb import HISTORY_PAGES, DynamoDbLog
 from exporter.wal.dynamodb_calls import Calls
 from exporter.wal.dynamodb_items import TABLE
 from offsets.intents import Intent, IntentKey
+from offsets.partitions import DAY, Spec
 from offsets.ranges import TopicPartition
 from tests.support.fake_dynamodb import FakeDynamoDb, Wrapped
 
 TPS = [TopicPartition("events", number) for number in range(3)]
 NOTHING: Any = None
+SETTINGS: Any = SimpleNamespace(event_time_late_max_secs=3600.0, maintain_file_bytes_max=1 << 20)
 
 
 def intent(tp: TopicPartition, new: int, commit_id: str) -> Intent:
@@ -42,7 +48,7 @@ def test_the_report_tells_every_commit_that_failed(monkeypatch: pytest.MonkeyPat
     wal.start(made)
     wal.complete(made[::3], 4)
     wal.fail(made[1::3])
-    notes: list[str] = []
+    notes: list[Concern] = []
     found = report._failed(NOTHING, TPS, notes)
     assert found == [Failed(1_019, "order", tp, (10, 19), 7, "host-b") for tp in TPS] and notes == []
 
@@ -55,15 +61,42 @@ def test_a_log_that_does_not_answer_or_holds_too_much_is_told(monkeypatch: pytes
     made = [replace(intent(TPS[0], 9 + at, f"c{at}")) for at in range(HISTORY_PAGES + 1)]
     wal.start(made)
     wal.fail(made)
-    notes: list[str] = []
+    notes: list[Concern] = []
     found = report._failed(NOTHING, TPS, notes)
     assert found is not None and len(found) == HISTORY_PAGES
-    assert len(notes) == 1 and "events-0" in notes[0] and "more commits than were looked through" in notes[0]
+    assert len(notes) == 1 and "events-0" in notes[0].what and "more commits than were looked through" in notes[0].what
 
     def cut(name: str, go_on: Any) -> Any:
         raise EndpointConnectionError(endpoint_url="nowhere")
 
     log_over(monkeypatch, Wrapped(dynamo, cut))
-    assert report._failed(NOTHING, TPS, notes) is None and "Commits that failed are not shown" in notes[1]
+    assert report._failed(NOTHING, TPS, notes) is None and "commits that failed are not shown" in notes[1].what
     monkeypatch.setattr(report, "open_wal", lambda settings: None)
     assert report._failed(NOTHING, TPS, notes) is None and len(notes) == 2
+
+
+def add(name: str, stats: dict[str, Any] | None) -> str:
+    """A line of a table's log."""
+    text = None if stats is None else json.dumps(stats)
+    return json.dumps({"add": {"path": name, "dataChange": True, **({"stats": text} if text else {})}})
+
+
+def test_the_age_of_what_a_commit_brought_is_that_of_its_oldest_record() -> None:
+    """As the statistics of its files have it; files that do not tell are passed over."""
+    told = [{"numRecords": 1, "minValues": {"_kafka": {"timestamp": f"1970-01-01T00:00:0{at}.000Z"}}} for at in (7, 5)]
+    info = json.dumps({"commitInfo": {"timestamp": 9_000, "operation": "WRITE"}})
+    lines = [info, add("a", told[0]), add("b", told[1])]
+    logged, oldest_ms = report._read(3, lines)
+    assert (logged.version, logged.at_ms, logged.added, oldest_ms) == (3, 9_000, ("a", "b"), 5_000)
+    assert report._read(3, [*lines[:1], add("a", None), add("b", {"minValues": {}})])[1] is None
+
+
+def test_files_are_counted_by_day_and_those_that_maintenance_would_join_by_its_own_rule() -> None:
+    """Files of a month stand at its first day, of a table without a time at none; an open day is let be."""
+    sizes = {DAY.at(datetime(2026, 11, day, tzinfo=timezone.utc)): [10, 20] for day in (1, 2)}
+    assert [*report._days("order", sizes)] == [DayFiles("order", f"2026-11-0{day}", 2, 30) for day in (1, 2)]
+    for spec, day in ((Spec("month"), "2026-11-01"), (Spec("none"), "-")):
+        month = {spec.at(datetime(2026, 11, 9, tzinfo=timezone.utc)): [5]}
+        assert [*report._days("x", month)] == [DayFiles("x", day, 1, 5)]
+    now = datetime(2026, 11, 2, 12, tzinfo=timezone.utc)
+    assert [*report._due(sizes, now, SETTINGS)] == [(2, 30)]

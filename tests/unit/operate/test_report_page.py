@@ -13,21 +13,12 @@ import pytest
 from exporter.errors import ConfigError
 from exporter.operate.chosen import parse_ranges
 from exporter.operate.letters.letters import LetterCount
-from exporter.operate.report.page import (
-    DAYS_MAX,
-    VERSIONS_MAX,
-    DayFiles,
-    Facts,
-    Failed,
-    Happened,
-    Place,
-    moment,
-    report_page,
-    size,
-    span,
-    sums,
-)
+from exporter.operate.report.model import DayFiles, Facts, Failed, Happened, Place
+from exporter.operate.report.page import DAYS_MAX, VERSIONS_MAX, report_page
+from exporter.operate.report.verdict import DUE_FILES, report_concerns
 from exporter.text import escaped, readable
+from exporter.told.concerns import Concern
+from exporter.told.units import moment, secs_span, short, size, span, sums, things
 from offsets.ranges import OffsetRange, TopicPartition
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=timezone.utc)
@@ -47,7 +38,7 @@ def facts(name: str = "order") -> Facts:
         [LetterCount(name, "decode", "type_mismatch", "2026-11-20", 4, "t-0:1", "t-0:9"),
          LetterCount(None, "route", "not_json", "2026-11-21", 2, "t-0:3", "t-0:5"),
          LetterCount(name, "decode", "type_mismatch", "2026-11-21", 1, "t-0:1", "t-0:9")],
-        [f"note on {name}"],
+        [Concern(f"note on {name}")],
     )  # fmt: skip
 
 
@@ -73,10 +64,57 @@ def test_a_commit_that_failed_is_shown_with_what_it_held_and_whose_it_was() -> N
     failed = [Failed(AT + 7, "order", TopicPartition("t", 3), (120, 134), 15, "host-b"),
               Failed(AT + 8, "paid", TopicPartition("t", 0), (5, 5), 1, "host-c")]  # fmt: skip
     made = report_page(replace(facts(), happened=facts().happened[:2], failed=failed))
-    assert "failed: 2" in made and "fill:var(--bad)" in made
+    assert "failed: 2" in made and 'fill="var(--bad)"' in made
     assert made.index("host-c") < made.index("host-b") and "120 to 134" in made and ">t-3<" in made
     assert "No commit failed" in report_page(replace(facts(), failed=[]))
     assert "is not known" in report_page(facts())
+
+
+def test_the_verdict_says_what_to_do_about_many_small_files() -> None:
+    """As many as maintenance would join now; a few of them, or large ones, are a note."""
+    quiet = replace(facts(), places=[], letters=[], notes=[], due=[(200, 200 * 12 << 10), (16, 16 * 12 << 10)])
+    (one,) = report_concerns(quiet)
+    assert one == Concern("216 files of 12.0\u00a0KiB in the mean", "exporter maintain --apply")
+    assert "<b>look at:</b>" in report_page(quiet) and "<code>exporter maintain --apply</code>" in report_page(quiet)
+    for due in ([(DUE_FILES - 1, 1 << 20)], [(DUE_FILES, DUE_FILES << 26)]):
+        assert [one.bad for one in report_concerns(replace(quiet, due=due))] == [False]
+    assert "<b>all well</b>" in report_page(replace(quiet, due=[]))
+
+
+def test_the_verdict_says_that_nothing_is_committed_while_records_wait() -> None:
+    """Only past the time in which a commit is due; what has not begun is a note."""
+    old = [Happened(AT - 3_600_000, "order", "with rows", 5)]
+    behind = replace(facts(), places=facts().places[:1], letters=[], notes=[], happened=old)
+    assert report_concerns(behind) == [
+        Concern("nothing was committed for 1.0 h, and 7 offsets are behind", "exporter status")
+    ]
+    assert report_concerns(replace(behind, late_secs=4_000.0)) == []
+    assert "nothing was committed ever" in report_page(replace(behind, happened=[]))
+    begun = replace(behind, places=facts().places, happened=[Happened(AT, "order", "with rows", 5)])
+    assert report_concerns(begun) == [Concern("partitions that have not begun, of: click", "exporter plan", bad=False)]
+
+
+def test_dead_letters_are_trouble_from_a_share_of_the_records_on() -> None:
+    """Of those that the commits that are shown have brought; where none has, nobody knows the share."""
+    happened = [Happened(AT, "order", "with rows", 9_950), Happened(AT, "dead_letters", "with rows", 50)]
+    some = replace(facts(), places=[], notes=[], happened=happened)
+    assert report_concerns(some) == [
+        Concern("7 dead letters, 0.50% of the records", "exporter dead-letters list", bad=False)
+    ]
+    assert report_concerns(replace(some, happened=happened[1:]))[0].bad
+    (unknown,) = report_concerns(replace(some, happened=[]))
+    assert unknown.what == "7 dead letters" and not unknown.bad
+
+
+def test_age_and_dead_letters_are_drawn_over_the_time_of_the_commits() -> None:
+    """The oldest record of a commit, by its own time, and the dead letters that came; else it is said that none did."""
+    happened = [Happened(AT, "order", "with rows", 5, AT - 90_000), Happened(AT + 600_000, "dead_letters", "x", 3, AT)]
+    made = report_page(replace(facts(), happened=happened))
+    assert "Age of the oldest record as it was committed" in made and ">10.0 min<" in made
+    assert "Dead letters committed, 10.0 s a column" in made and "dead letters: 3" in made
+    made = report_page(facts())
+    assert "How old the records were that commits brought is not known." in made
+    assert "No commit that is shown has brought any." in made
 
 
 def test_days_without_a_file_are_gaps_on_the_axis_of_days() -> None:
@@ -138,6 +176,9 @@ def test_units_are_those_that_a_person_reads() -> None:
     assert sizes == ["0 B", "1023 B", "1.0 KiB", "5.0 MiB", "3.0 TiB"]
     assert [span(n) for n in (5, 1500, 90_000, 5_400_000, 864e5)] == ["5 ms", "1.5 s", "1.5 min", "1.5 h", "1.0 d"]
     assert moment(AT) == "11-21 12:00:00"
+    assert [secs_span(n) for n in (3, 59, 90)] == ["3 s", "59 s", "1.5 min"]
+    assert [short(n) for n in (0, 0.25, 12_500, 1_500_000)] == ["0", "0.25", "12,500", "1.5\u00a0M"]
+    assert (things(1, "table"), things(2_000, "row")) == ("1 table", "2,000 rows")
     assert list(sums([("a", 1), ("b", 5), ("a", 2)]).items()) == [("b", 5), ("a", 3)]
 
 
