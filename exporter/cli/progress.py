@@ -6,11 +6,12 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable
-from datetime import timedelta
 from types import TracebackType
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskProgressColumn
+from rich.table import Column
+from rich.text import Text
 
 from exporter.log import get_logger
 from exporter.log_events import Event
@@ -21,19 +22,42 @@ log = get_logger(__name__)
 TELL_SECS = 10.0
 RATE_SECS = 10.0
 """The time over which records/s is told."""
+BAR_WIDTH_MIN = 9
+"""Characters for the bar itself and its per cent."""
 
 
-def _number(number: int | float) -> str:
-    """Short: a line of 80 columns has five of them."""
+def _grouped(number: float) -> str:
+    """To the unit below a million."""
     for unit, size in (("G", 1e9), ("M", 1e6)):
         if number >= size:
             return f"{number / size:.2f}{unit}"
     return f"{number:,.0f}"
 
 
-def _behind(lag: int | None) -> str:
-    """As long as the positions are not known, nobody knows how far it is behind."""
-    return "unknown" if lag is None else _number(lag)
+def _short(number: float) -> str:
+    """Three digits, cut, and a unit."""
+    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if number >= size:
+            return f"{number / size:.4f}"[:4].rstrip(".") + unit
+    return f"{number:.0f}"
+
+
+def elapsed(secs: float) -> str:
+    """Hours, minutes, seconds; from a day on without these."""
+    days, left = divmod(int(secs), 86_400)
+    hours, minutes = left // 3600, left // 60 % 60
+    return f"{days}d {hours:02}:{minutes:02}" if days else f"{hours}:{minutes:02}:{left % 60:02}"
+
+
+def line_of(moment: Moment, per_sec: float, time_told: str, width_max: int) -> str:
+    """What stands beside the bar, in as many characters at most: numbers become short, then the lesser ones go."""
+    for number in (_grouped, _short):
+        behind = "unknown" if moment.lag is None else number(moment.lag)
+        read, committed, dead = (number(count) for count in (moment.records, moment.committed, moment.dead_letters))
+        line = f"{read} read {number(per_sec)}/s, {committed} committed, {dead} dead, {behind} behind {time_told}"
+        if len(line) <= width_max:
+            return line
+    return f"{read} read, {behind} behind {time_told}"
 
 
 class ProgressDisplay:
@@ -43,42 +67,46 @@ class ProgressDisplay:
         self._console = console or Console(file=sys.stderr)
         self._clock = clock
         self._began = self._told_at = clock()
+        self._moment: Moment | None = None
         self._told: Moment | None = None
         self._seen: deque[tuple[float, int]] = deque([(self._began, 0)])
         self._bar = Progress(
             BarColumn(bar_width=None),
             TaskProgressColumn(),
-            TextColumn("{task.description}"),
+            _Line(self.line),
             console=self._console,
             transient=True,
             expand=True,
         )
-        self._task = self._bar.add_task("starting", total=None)
+        self._task = self._bar.add_task("", total=None)
 
     def update(self, progress: Moment) -> None:
         """Show a moment of the loop; cheap enough for every passing."""
         now = self._clock()
         if self._console.is_terminal:
+            self._note(progress, now)
             total = progress.backlog_at_start or None
-            done = None if total is None or progress.lag is None else max(0, total - progress.lag)
-            self._bar.update(self._task, description=self._says(progress, now), total=total, completed=done)
+            self._bar.update(self._task, total=total, completed=None if total is None else _done(progress, total))
         elif now - self._told_at >= TELL_SECS:
             if progress != self._told:
                 self._tell(progress, now - self._told_at)
             self._told_at, self._told = now, progress
 
-    def _says(self, progress: Moment, now: float) -> str:
-        """What stands beside the bar; it goes on when the bar is full."""
+    def _note(self, progress: Moment, now: float) -> None:
+        """Keep the moment, and what was read RATE_SECS before it."""
+        self._moment = progress
         self._seen.append((now, progress.records))
         while len(self._seen) > 2 and now - self._seen[1][0] >= RATE_SECS:
             self._seen.popleft()
+
+    def line(self) -> str:
+        """What stands beside the bar now; asked each time that it is drawn, so that time goes on in a long step."""
+        now, moment = self._clock(), self._moment
+        if moment is None:
+            return f"starting {elapsed(now - self._began)}"
         since, before = self._seen[0]
-        per_sec = (progress.records - before) / max(now - since, 1.0)
-        elapsed = str(timedelta(seconds=int(now - self._began)))
-        return (
-            f"{_number(progress.records)} read {_number(per_sec)}/s, {_number(progress.committed)} committed, "
-            f"{_number(progress.dead_letters)} dead, {_behind(progress.lag)} behind {elapsed}"
-        )
+        per_sec = max(0.0, (moment.records - before) / max(now - since, 1.0))
+        return line_of(moment, per_sec, elapsed(now - self._began), self._console.width - BAR_WIDTH_MIN)
 
     def _tell(self, progress: Moment, secs: float) -> None:
         read = progress.records - (self._told.records if self._told is not None else 0)
@@ -97,3 +125,22 @@ class ProgressDisplay:
     ) -> None:
         if self._console.is_terminal:
             self._bar.stop()
+
+
+class _Line(ProgressColumn):
+    """A column that asks for its text."""
+
+    def __init__(self, ask: Callable[[], str]) -> None:
+        super().__init__(Column(no_wrap=True))
+        self._ask = ask
+
+    def render(self, task: Task) -> Text:
+        """The text of now."""
+        return Text(self._ask())
+
+
+def _done(progress: Moment, total: int) -> float | None:
+    """Of the backlog at the start; not all of it as long as anything is behind, however little."""
+    if progress.lag is None:
+        return None
+    return total if not progress.lag else min(max(0, total - progress.lag), total * 0.99)

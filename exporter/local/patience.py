@@ -15,8 +15,8 @@ IDLE_SECS_MAX = 60.0
 """Without any progress."""
 START_SECS_MAX = 600.0
 """In all, whatever its progress."""
-CPU_SECS = 0.5
-"""So much computed is progress. A JVM that waits for ever computes a fifth of it in IDLE_SECS_MAX."""
+CPU_SECS = 1.5
+"""So much computed is progress: more than an idle broker computes in IDLE_SECS_MAX, a fortieth of a core."""
 
 
 class StartPatience:
