@@ -175,11 +175,13 @@ def check_that_the_report_tells_of_it(e: Export, lake: Lake) -> None:
     outcomes = Counter((one.event_type, one.outcome) for one in found.happened)
     assert (outcomes["click", "replay"], outcomes["click", "optimize"], outcomes[DEAD_LETTERS, "merge"]) == (2, 1, 2)
     assert sum(one.rows for one in found.happened if one.event_type == "click") == len(e.rows("click"))
+    exported = [one for one in found.happened if one.outcome == "with rows"]
+    assert exported and all(one.oldest_ms is not None and 0 < one.oldest_ms <= one.at_ms for one in exported)
     live = {name: len(e.table(name).file_uris()) for name in e.tables()}
     assert {name: sum(one.files for one in found.days if one.event_type == name) for name in live} == live
     assert [(one.code, one.rows) for one in found.letters] == [("not_utf8", 31)]
     nowhere = report.facts(lake, e.with_(brokers=["127.0.0.1:1"]).settings())
-    assert {one.lag for one in nowhere.places} == {None} and "No lag is shown" in nowhere.notes[0]
+    assert {one.lag for one in nowhere.places} == {None} and "no lag is shown" in nowhere.notes[0].what
     assert "not_utf8" in report_page(nowhere)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -69,6 +70,9 @@ def test_a_task_tells_how_far_it_is_and_lives_through_an_outage_of_its_storage(
         assert all(table["complete_through_ms"] >= began_ms - 60_000 for table in status["tables"])
         with e.bench(spark) as bench:
             tables = how_far.table_status(bench, e.settings())
+        with urllib.request.urlopen(f"{url}/", timeout=30) as page:
+            shown = page.read().decode()
+        assert f"<h1>Export {e.app}</h1>" in shown and "nothing behind" in shown and "<td>dead_letters</td>" in shown
         names = ("event_type", "topic", "partition", "committed", "epoch", "end", "lag")
         both = [sorted(tuple(one[name] for name in names) for one in s["positions"]) for s in (status, tables)]
         assert both[0] == both[1]
