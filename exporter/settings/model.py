@@ -183,7 +183,7 @@ class Settings(Places):
 
     http_port: Port = Field(
         default=0,
-        description="TCP port of the health server: /healthz, /readyz, /metrics, /status; 0 = there is none.",
+        description="TCP port of the health server: a page, /healthz, /readyz, /metrics, /status; 0 = there is none.",
         examples=[9108],
     )
     http_host: Host = Field(

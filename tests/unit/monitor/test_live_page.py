@@ -169,6 +169,17 @@ def test_the_server_notes_points_by_itself(monkeypatch: pytest.MonkeyPatch) -> N
     assert not any(thread.is_alive() for thread in served.server._threads)
 
 
+def browsed(url: str, profile: Path) -> subprocess.CompletedProcess[str]:
+    """What Chromium has made of a page after three of its refreshments, and what it logs."""
+    return subprocess.run(
+        [
+            str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}",
+            "--enable-logging=stderr", f"--virtual-time-budget={REFRESH_MS * 3}", "--dump-dom", url,
+        ],
+        capture_output=True, text=True, timeout=100, check=True,
+    )  # fmt: skip
+
+
 @pytest.mark.skipif(BROWSER is None, reason="there is no Chromium")
 def test_a_browser_runs_the_page_and_brings_it_up_to_date(
     served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -185,14 +196,19 @@ def test_a_browser_runs_the_page_and_brings_it_up_to_date(
         return live_page({**found.as_dict(), "hangs": ""}, [point(later(at * 10.0)) for at in range(5)])
 
     monkeypatch.setattr(served.app, "page", page)
-    done = subprocess.run(
-        [
-            str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}",
-            "--enable-logging=stderr", f"--virtual-time-budget={REFRESH_MS * 3}", "--dump-dom", served.url,
-        ],
-        capture_output=True, text=True, timeout=100, check=True,
-    )  # fmt: skip
+    done = browsed(served.url, tmp_path)
     assert len(asked) >= 2 and f"<b>{1_000_000 + 1:,}</b>" not in done.stdout and "1,000,00" in done.stdout
     assert "Refused" not in done.stderr and "violates" not in done.stderr and "Uncaught" not in done.stderr
     assert "<title>Export app: look at 3 things</title>" in done.stdout and '<p id="lost" hidden' in done.stdout
     assert "&lt;img src=x" in done.stdout
+
+
+@pytest.mark.skipif(BROWSER is None, reason="there is no Chromium")
+def test_a_browser_says_when_the_task_answers_no_more(
+    served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was shown stays, with a line that says so."""
+    answers = iter([live_page(busy_snapshot().as_dict(), ())])
+    monkeypatch.setattr(served.app, "page", lambda: next(answers, "it is gone"))
+    shown = browsed(served.url, tmp_path).stdout
+    assert '<p id="lost">The task does not answer' in shown and "<td>events-0</td>" in shown

@@ -326,6 +326,7 @@ def test_a_page_has_as_many_rows_as_the_screen_shows() -> None:
     assert (len(folded.rows), folded.left_out) == (18 * 18 // 58, 95)
     tables = how_far.page_of(found, screen=FakeScreen(200, 26))
     assert (tables.columns, len(tables.rows) + tables.left_out) == (how_far.TABLE_COLUMNS, 100)
+    assert len(how_far.page_of(found, screen=FakeScreen(30, 26)).rows) < len(tables.rows), "the head takes more lines"
     assert len(how_far.page_of(found, True, FakeScreen(200, 1)).rows) == how_far.SCREEN_ROWS_MIN
     assert "read" not in how_far.page_of(found, True, FakeScreen(30, 26)).columns
 
