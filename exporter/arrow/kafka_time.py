@@ -17,6 +17,8 @@ KAFKA_MS = "kafka_ms"
 VALUE_BYTES = "value_bytes"
 """A column of who keeps only the first bytes of very long values (kafka/careful.py): how many there were; null
 for others."""
+KEPT_BYTES = "kept_bytes"
+"""A column of who reads values in another frame than they were sent in (formats/frames.py): how many are there."""
 LEAST_US, MOST_US = -62_135_596_800_000_000, 253_402_300_799_999_999
 NO_DAY = date(1970, 1, 1)
 """The day of a dead letter without a timestamp that a table can hold: the same for whoever reads it, whenever."""

@@ -9,7 +9,8 @@
 The first decision that speaks of a record counts. A record of which none does cannot be read yet: it is *missing*.
 Of an id that no registry can give nothing has to be recorded: its records are dead letters wherever they are.
 
-A schema is named by the registry's own id, or by a GUID that follows from what it says. Both are numbers here:
+A schema is named by the registry's own id, or by a GUID: one that follows from what it says, or the id of a version in
+Glue's registry. Both are numbers here:
 
     0 .. ID_MAX                an id
     ID_MAX + 1 .. 2^32 - 1     what no registry gives; among texts, and in frames made of headers, the alias of a GUID

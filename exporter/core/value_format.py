@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 Kind: TypeAlias = Literal["json", "avro", "protobuf", "json_schema", "connect_json", "string", "bytes"]
-Frame: TypeAlias = Literal["none", "confluent", "single_object"]
+Frame: TypeAlias = Literal["none", "confluent", "glue", "single_object"]
 Envelope: TypeAlias = Literal["none", "debezium", "debezium_mongo", "dms"]
 
 
@@ -18,7 +18,8 @@ Envelope: TypeAlias = Literal["none", "debezium", "debezium_mongo", "dms"]
 class ValueFormat:
     """One format of values.
 
-    frame: what stands before each value and names its schema: Confluent's 00 and id, Avro's C3 01 and fingerprint.
+    frame: what stands before each value and names its schema: Confluent's 00 and id, Glue's 03 and the id of a version,
+    Avro's C3 01 and fingerprint.
     envelope: what the row is wrapped in (formats/envelopes/). tombstones: what becomes of null values; counted ones are
     in no table. semantic_types: whether Connect's names of logical types are honoured. message: full name of the
     record or message that unframed values are, where `schemas` has several.
@@ -36,9 +37,15 @@ class ValueFormat:
     before: tuple[str, ...] = ()
 
     @property
+    def is_framed(self) -> bool:
+        """Whether a value has the frame of a registry's serialisers. Whichever was sent, who reads values finds that of
+        Confluent (formats/frames.py)."""
+        return self.frame in ("confluent", "glue")
+
+    @property
     def has_ids(self) -> bool:
         """Whether a value names its schema by the id of a registry, without which it cannot be read."""
-        return self.frame == "confluent" and self.kind in ("avro", "protobuf", "json_schema")
+        return self.is_framed and self.kind in ("avro", "protobuf", "json_schema")
 
     @property
     def is_read_as_json(self) -> bool:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from exporter.core.schemas import CARRIED, KnownSchemas
 from exporter.core.value_format import ValueFormat
 from exporter.formats.envelopes.connect import schemas_in
-from exporter.formats.frames import Framed, RowSchemas, framed, read_values, row_schemas
+from exporter.formats.frames import Framed, RowSchemas, framed, in_parts, read_values, row_schemas
 from exporter.formats.places import places_of
 from offsets.ranges import TopicPartition
 
@@ -38,13 +38,17 @@ class Framing:
         self._missing: dict[TopicPartition, set[int]] = {}
         self._met: dict[tuple[str, TopicPartition], set[str]] = {}
 
-    def cut(self, batch: pa.RecordBatch, tp: TopicPartition) -> tuple[pa.RecordBatch, Framed | None]:
-        """The rows of one partition that can be read, in the order of their offsets, and what their frames say."""
-        offsets = batch.column("offset")
-        found = framed(batch, tp, self._form(tp.topic), self._schemas)
-        if found is None:
-            return batch, None
-        end = found.end
+    def cut(self, batch: pa.RecordBatch, tp: TopicPartition) -> Iterator[tuple[pa.RecordBatch, Framed | None]]:
+        """The rows of one partition that can be read, in the order of their offsets, and what their frames say.
+
+        In parts, some of which may have no rows.
+        """
+        form = self._form(tp.topic)
+        for part, found in in_parts(batch, lambda one: framed(one, tp, form, self._schemas)):
+            yield (part, None) if found is None else self._read(part, tp, found)
+
+    def _read(self, batch: pa.RecordBatch, tp: TopicPartition, found: Framed) -> tuple[pa.RecordBatch, Framed]:
+        offsets, end = batch.column("offset"), found.end
         if found.missing:
             missing = self._missing.setdefault(tp, set())
             missing.update(sorted(found.missing, key=found.missing.__getitem__)[: MISSING_MAX - len(missing)])

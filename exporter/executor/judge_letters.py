@@ -22,7 +22,7 @@ from exporter.executor.readers import shaper_of
 from exporter.executor.route import Router
 from exporter.executor.shaping import shaped
 from exporter.formats.decoder import Decoder
-from exporter.formats.frames import ids_without_text, read_values, readable, reframed, unread
+from exporter.formats.frames import Framed, ids_without_text, in_parts, read_values, readable, reframed, unread
 from exporter.formats.places import emptied
 from exporter.shape.shaper import Shaper
 
@@ -88,7 +88,14 @@ class _Judge:
         A letter of one type is judged for that type alone; one of a whole record stays if a table of it refuses.
         """
         form = self._routing.format_of(self._topic)
-        framed = unread(batch, form, self._schemas)
+        for part, framed in in_parts(batch, lambda one: unread(one, form, self._schemas)):
+            self._judge(part, framed, at[: part.num_rows], targets, verdicts)
+            at = at[part.num_rows :]
+
+    def _judge(
+        self, batch: pa.RecordBatch, framed: Framed, at: list[int], targets: list[list[str]], verdicts: list[Any]
+    ) -> None:
+        form = self._routing.format_of(self._topic)
         sent = emptied(reframed(batch, framed), form, self._schemas)
         routed = self._router.route(readable(sent, framed)).without(framed.unknown)
         left = ["of_another_type"] * batch.num_rows

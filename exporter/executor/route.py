@@ -14,7 +14,7 @@ from functools import lru_cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exporter.arrow.kafka_time import VALUE_BYTES
+from exporter.arrow.kafka_time import KEPT_BYTES, VALUE_BYTES
 from exporter.core.routing import Routing
 from exporter.core.schemas import NO_SCHEMAS, KnownSchemas
 from exporter.core.shapes import COUNT, renamed
@@ -87,6 +87,7 @@ class Router:
         """Route a batch with the columns of Spark's Kafka source (headers optional)."""
         values = batch.column("value")
         sizes = pc.binary_length(values)
+        kept = batch.column(KEPT_BYTES) if KEPT_BYTES in batch.schema.names else sizes
         if VALUE_BYTES in batch.schema.names:
             sizes = pc.coalesce(batch.column(VALUE_BYTES), sizes.cast(pa.int64()))
         long = pc.fill_null(pc.greater(sizes, self._routing.record_bytes_max), False)
@@ -98,7 +99,7 @@ class Router:
         groups, live = self._groups(types, pc.or_(long, values.is_null()))
         counted = groups.pop(_COUNTED, NO_ROWS)
         dead_rows = pc.indices_nonzero(pc.invert(live)).to_pylist()
-        return Routed(types, groups, self._dead(dead_rows, types, values, sizes, reasons), counted)
+        return Routed(types, groups, self._dead(dead_rows, types, values, (sizes, kept), reasons), counted)
 
     def _types(
         self, batch: pa.RecordBatch, values: pa.BinaryArray, long: pa.BooleanArray
@@ -145,10 +146,11 @@ class Router:
         rows: list[int],
         types: pa.StringArray,
         values: pa.BinaryArray,
-        sizes: pa.Array,
+        lengths: tuple[pa.Array, pa.Array],
         reasons: dict[int, str],
     ) -> pa.RecordBatch:
-        """One row of DEAD_SCHEMA per dead record."""
+        """One row of DEAD_SCHEMA per dead record. lengths: what was sent of each value, and what of it is there."""
+        sizes, kept = lengths
         found: list[tuple[int, str | None, str, str]] = []
         limit = self._routing.record_bytes_max
         taken = types.take(pa.array(rows, pa.int32())).to_pylist()
@@ -157,7 +159,7 @@ class Router:
             if not value.is_valid:
                 found.append((row, name, "route", "tombstone: the value is null"))
             elif (size := sizes[row].as_py()) > limit:
-                found.append((row, name, "size", _too_long(size, limit, len(value.as_buffer()))))
+                found.append((row, name, "size", _too_long(size, limit, kept[row].as_py())))
             elif name is None:
                 found.append((row, name, "route", reasons.get(row, self._no_type())))
             else:

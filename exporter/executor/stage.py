@@ -43,7 +43,7 @@ from exporter.executor.sight import Sight
 from exporter.executor.steps import Steps
 from exporter.executor.times import Times
 from exporter.faults import Fault, point
-from exporter.formats.frames import RowSchemas, read_values, readable, reframed
+from exporter.formats.frames import Framed, RowSchemas, read_values, readable, reframed
 from exporter.formats.places import emptied
 from exporter.stores.parquet import FileOrigin, GrowingFile
 from exporter.stores.stores import open_store
@@ -157,9 +157,12 @@ class _Task:
             if not batch.num_rows:
                 return
         self._first.setdefault(tp, batch.column("offset")[0].as_py())
-        batch, framed = self._framing.cut(batch, tp)
-        if not batch.num_rows:
-            return
+        for part, framed in self._framing.cut(batch, tp):
+            if part.num_rows:
+                self._add_read(part, tp, plan, framed)
+
+    def _add_read(self, batch: pa.RecordBatch, tp: TopicPartition, plan: PartitionPlan, framed: Framed | None) -> None:
+        """Route, decode and stage what can be read of one partition."""
         counts = self._counts.setdefault(tp, Counter())
         counts["records"] += batch.num_rows
         counts["bytes"] += record_bytes(batch)

@@ -42,4 +42,4 @@ def _texts(form: ValueFormat) -> Format:
     """JSON, in what stands around it."""
     if form.kind == "connect_json" or form.envelope != "none":
         return EnvelopedTexts(Json(), form)
-    return Unframed(Json()) if form.frame == "confluent" else Json()
+    return Unframed(Json()) if form.is_framed else Json()

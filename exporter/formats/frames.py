@@ -9,16 +9,19 @@ dead letter. Values without such a frame are for their format to refuse.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exporter.arrow.kafka_time import VALUE_BYTES
+from exporter.arrow.kafka_time import KEPT_BYTES, VALUE_BYTES
 from exporter.core.schemas import NO_SCHEMAS, KnownSchemas, Unknown, called, can_be
 from exporter.core.value_format import ValueFormat
-from exporter.formats.named_by_headers import named
+from exporter.formats.glue import Opened, named_by_frames, opened, placed
+from exporter.formats.named_by_headers import Named, named
 from offsets.ranges import TopicPartition
 
 HEAD = 5
@@ -72,9 +75,22 @@ class RowSchemas:
         return [self.keys[number] for number in there if number >= 0]
 
 
+F = TypeVar("F", bound=Framed | None)
+
+
+def in_parts(batch: pa.RecordBatch, frames: Callable[[pa.RecordBatch], F]) -> Iterator[tuple[pa.RecordBatch, F]]:
+    """A batch and what its frames say, in as many parts as it takes: of some only so much is inflated at once."""
+    while batch.num_rows:
+        found = frames(batch)
+        rows = batch.num_rows if found is None else len(found.ids)
+        yield batch.slice(0, rows), found
+        batch = batch.slice(rows)
+
+
 def framed(batch: pa.RecordBatch, tp: TopicPartition, form: ValueFormat, schemas: KnownSchemas) -> Framed | None:
-    """The frames of one partition's records; None if there is nothing about values of this format to be decided."""
-    if form.frame != "confluent" or not batch.num_rows:
+    """The frames of one partition's records, from the first one on (in_parts); None if there is nothing about values of
+    this format to be decided."""
+    if not form.is_framed or not batch.num_rows:
         return None
     numbers = _Numbers(batch, form)
     if not form.has_ids:
@@ -95,8 +111,8 @@ def framed(batch: pa.RecordBatch, tp: TopicPartition, form: ValueFormat, schemas
 
 
 def unread(batch: pa.RecordBatch, form: ValueFormat, schemas: KnownSchemas) -> Framed:
-    """The frames of records that are read by texts alone, wherever they stood: what has none is unknown."""
-    if form.frame != "confluent":
+    """The frames of records that are read by texts alone, wherever they stood (in_parts): what has none is unknown."""
+    if not form.is_framed:
         return Framed(np.full(batch.num_rows, NO_ID, np.int64))
     numbers = _Numbers(batch, form)
     lacking = _without_text(numbers, schemas) if form.has_ids else {}
@@ -116,9 +132,11 @@ class _Numbers:
     header says."""
 
     def __init__(self, batch: pa.RecordBatch, form: ValueFormat) -> None:
-        self._values = batch.column("value")
-        self.of = confluent_ids(self._values) if form.has_ids else np.full(batch.num_rows, NO_ID, np.int64)
-        self.named = named(batch, form)
+        self._batch = batch
+        self._form = form
+        values, has_ids = batch.column("value"), form.has_ids and form.frame == "confluent"
+        self.of = confluent_ids(values) if has_ids else np.full(batch.num_rows, NO_ID, np.int64)
+        self.named = named_by_frames(values) if form.frame == "glue" else named(batch, form)
         if self.named is not None:
             self.of = np.where(self.named.which >= 0, _HEADS - self.named.which, self.of)
 
@@ -136,13 +154,22 @@ class _Numbers:
         """With the values as their format reads them."""
         if self.named is None:
             return Framed(self.of, missing, unknown)
-        found = [schemas.alias(head.number) for head in self.named.heads]
+        read = self._opened(self.named, schemas)
+        found = [schemas.alias(head.number) for head in read.named.heads]
         aliases = [0 if one is None or not 0 <= one < 1 << 32 else one for one in found]
-        which = self.named.which
-        ids = np.where(which >= 0, np.array(aliases, np.int64)[which], self.of)
-        odd = self.named.refused
+        which, end = read.named.which, len(read.bodies)
+        missing = {one: row for one, row in missing.items() if row < end}
+        unknown = {row: why for row, why in unknown.items() if row < end}
+        ids = np.where(which >= 0, np.array(aliases, np.int64)[which], self.of[:end])
+        odd = {**read.named.refused, **read.damaged}
         ids[[*odd, *(row for row in unknown if which[row] >= 0)]] = NO_ID
-        return Framed(ids, missing, {**unknown, **odd}, self.named.framed(self._values, aliases))
+        return Framed(ids, missing, {**unknown, **odd}, read.named.framed(read.bodies, aliases))
+
+    def _opened(self, named: Named, schemas: KnownSchemas) -> Opened:
+        if self._form.frame != "glue":
+            return Opened(named, self._batch.column("value"), {})
+        read = opened(self._batch, named)
+        return placed(read, self._batch, schemas) if self._form.kind == "protobuf" else read
 
 
 def _without_text(numbers: _Numbers, schemas: KnownSchemas) -> dict[int, int]:
@@ -177,11 +204,11 @@ def reframed(batch: pa.RecordBatch, found: Framed | None) -> pa.RecordBatch:
     """The batch with the values as their format reads them; what is measured of them is what was sent."""
     if found is None or found.values is None:
         return batch
-    sizes = pc.binary_length(batch.column("value")).cast(pa.int64())
+    kept = sizes = pc.binary_length(batch.column("value")).cast(pa.int64())
     if VALUE_BYTES in batch.schema.names:
         sizes = pc.coalesce(batch.column(VALUE_BYTES), sizes)
         batch = batch.drop_columns([VALUE_BYTES])
-    batch = batch.append_column(VALUE_BYTES, sizes)
+    batch = batch.append_column(VALUE_BYTES, sizes).append_column(KEPT_BYTES, kept)
     return batch.set_column(batch.schema.names.index("value"), "value", found.values)
 
 

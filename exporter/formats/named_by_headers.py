@@ -25,11 +25,13 @@ NOTHING = -1
 
 
 class Head(NamedTuple):
-    """What one header says. number: of the schema; NOTHING where it says none, and why. rest: what stands behind it."""
+    """What one header says, or one frame of Glue's. number: of the schema; NOTHING where it says none, and why. rest:
+    what stands behind it. is_packed: the value is compressed."""
 
     number: int
     rest: bytes = b""
     why: str = ""
+    is_packed: bool = False
 
 
 @dataclass(frozen=True)

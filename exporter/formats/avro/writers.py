@@ -101,7 +101,7 @@ class Writers:
     @property
     def skipped(self) -> int:
         """Bytes in front of what a schema describes."""
-        return {"confluent": HEAD, "single_object": SINGLE_HEAD}.get(self._form.frame, 0)
+        return HEAD if self._form.is_framed else {"single_object": SINGLE_HEAD}.get(self._form.frame, 0)
 
     def split(self, values: pa.BinaryArray, rows: np.ndarray) -> tuple[list[Group], dict[int, str]]:
         """The rows of each writer; and the others, with the reason. rows: those that are asked for, ascending, which
@@ -156,7 +156,7 @@ class Writers:
         return found, refused
 
     def _unframed(self) -> str:
-        if self._form.frame == "confluent":
+        if self._form.is_framed:
             return "not_framed: the value does not begin with 00 and the id of a schema"
         return "not_framed: the value does not begin with C3 01 and the fingerprint of a schema"
 

@@ -32,7 +32,7 @@ class JsonSchema:
         self._form = form
         self._schemas = schemas
         made: Format = Json() if form.envelope == "none" else EnvelopedTexts(Json(), form)
-        self._inner: Format = Unframed(made) if form.frame == "confluent" else made
+        self._inner: Format = Unframed(made) if form.is_framed else made
         self._connect = form.semantic_types == "connect"
 
     def schema(self, spark_json: str, event_type: str) -> pa.Schema:
@@ -43,7 +43,7 @@ class JsonSchema:
         """See Format."""
         if source.kind != "schema":
             return self._inner.peek(source)
-        if self._form.frame == "confluent":
+        if self._form.is_framed:
             return _Titles(self._schemas, source)
         texts = [SchemaText("JSON", text) for _, text in self._form.schemas]
         if len(texts) == 1 and choices(texts[0]):

@@ -74,7 +74,7 @@ class MeantReader:
 
     def read(self, values: pa.BinaryArray) -> Read:
         """See Reader."""
-        framed = self._form.frame == "confluent"
+        framed = self._form.is_framed
         ids = confluent_ids(values) if framed else np.zeros(len(values), np.int64)
         if not any(self._node(one) for one in np.unique(ids).tolist()):
             return self._inner.read(values)
@@ -89,7 +89,7 @@ class MeantReader:
         if schema_id == NO_ID:
             return None
         if schema_id not in self._nodes:
-            text = self._schemas.text(schema_id) if self._form.frame == "confluent" else _only(self._form)
+            text = self._schemas.text(schema_id) if self._form.is_framed else _only(self._form)
             node = fitting(node_of(text), self._kind) if text is not None else None
             for path in self._counted:
                 node = without(node, path)

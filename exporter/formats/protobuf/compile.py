@@ -2,22 +2,30 @@
 
 The compiler is a process of its own: it says what is wrong to its error output, and reads files, which are written to
 a folder that goes afterwards. It belongs to the extra `protobuf`.
+
+What AWS Glue's serialisers register spells the entries of maps out, which the compiler refuses: as messages with an
+option that it alone may set. It gets a mark instead, and the option is set in what it makes.
 """
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
+import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from exporter.errors import ConfigError
 from exporter.formats.protobuf.known import KNOWN
 
 COMPILE_SECS = 60.0
 """How long the compiler may take."""
+_ENTRY = re.compile(r"\boption\s+map_entry\s*=\s*true\s*;")
+_MARK = "__map_entry"
 
 
 class Uncompilable(ConfigError):
@@ -40,9 +48,27 @@ def descriptor_set(texts: Mapping[str, str], main: str = "") -> bytes:
         for name, text in {**KNOWN, **texts}.items():
             path = Path(folder, "in", _inside(name))
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, "utf-8")
+            path.write_text(_ENTRY.sub(f'reserved "{_MARK}";', text), "utf-8")
         _compile(["-I", "in", "--include_imports", "--descriptor_set_out=set", main], main, folder)
-        return Path(folder, "set").read_bytes()
+        made = Path(folder, "set").read_bytes()
+    return _with_entries(made) if _MARK.encode() in made else made
+
+
+def _with_entries(made: bytes) -> bytes:
+    """A set in which the messages with the mark are entries of maps."""
+    found = importlib.import_module("google.protobuf.descriptor_pb2").FileDescriptorSet.FromString(made)
+    for file in found.file:
+        _set_entries(file.message_type)
+    unmarked: bytes = found.SerializeToString(deterministic=True)
+    return unmarked
+
+
+def _set_entries(messages: Iterable[Any]) -> None:
+    for message in messages:
+        if _MARK in message.reserved_name:
+            message.reserved_name.remove(_MARK)
+            message.options.map_entry = True
+        _set_entries(message.nested_type)
 
 
 def _inside(name: str) -> str:

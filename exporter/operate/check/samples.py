@@ -169,7 +169,7 @@ class Judge:
     def sampled(self, line: int, record: Taken) -> Sampled:
         """line: its number."""
         tp, batch = record.tp, _batch(record)
-        taken, framed = Framing(self._readers.form, self._schemas).cut(batch, tp)
+        ((taken, framed),) = Framing(self._readers.form, self._schemas).cut(batch, tp)
         if not taken.num_rows:
             return Sampled(line, None, None, (Fate("unread", "", "the registry is not asked for its schema here"),))
         batch, untimely = held(batch)

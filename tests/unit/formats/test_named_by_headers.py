@@ -101,7 +101,7 @@ def test_what_confluent_s_header_serialisers_write_is_read(
     pinned = Registry(RegistryOptions((registry.url,)), store)
     pinned.start()
     framing = Framing(lambda _: form, pinned.known("default"))
-    assert framing.cut(batch, TP)[0].num_rows == 0
+    assert next(framing.cut(batch, TP))[0].num_rows == 0
     (told,) = framing.rows()
     guid, number = sorted(json.loads(told["ended"])["missing"], reverse=True)
     assert guid >= GUID and number <= ID_MAX
@@ -129,7 +129,7 @@ def as_spark(batch: pa.RecordBatch) -> Iterator[tuple[int, bytes | None, Any]]:
 def read_rows(batch: pa.RecordBatch, form: ValueFormat, known: KnownSchemas, field: str) -> list[Any]:
     """By what stages records: all of them are good."""
     readers = Readers(StagingOrder("", "app", routing_of(form), {}, {}, {}, schemas=known))
-    taken, found = Framing(lambda _: form, known).cut(batch, TP)
+    taken, found = next(Framing(lambda _: form, known).cut(batch, TP))
     assert taken.num_rows == batch.num_rows and found is not None and not found.unknown
     routed = readers.router("t").route(readable(reframed(batch, found), found))
     assert not len(routed.dead)
@@ -231,7 +231,7 @@ def test_every_record_is_what_it_is_by_itself(seed: int) -> None:
     ends = next((at for at, (what, _) in enumerate(wanted) if what == "missing"), len(values))
     form = ValueFormat("avro", "confluent")
     batch = batch_of(values, headers)
-    taken, found = Framing(lambda _: form, KNOWN).cut(batch, TP)
+    taken, found = next(Framing(lambda _: form, KNOWN).cut(batch, TP))
     assert taken.num_rows == ends
     everything = framed(batch, TP, form, KNOWN)
     assert everything is not None

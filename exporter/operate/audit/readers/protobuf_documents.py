@@ -13,7 +13,7 @@ import base64
 from collections.abc import Iterable
 from datetime import date
 from decimal import Decimal, localcontext
-from typing import Any
+from typing import Any, TypeAlias
 
 from exporter.core.schemas import SchemaText
 from exporter.core.value_format import ValueFormat
@@ -25,6 +25,8 @@ _WRAPPERS = {
     f"google.protobuf.{name}Value"
     for name in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
 }
+Which: TypeAlias = "tuple[int, ...] | int"
+"""Of the messages of a file: by the places from the outermost one inwards, or by its number among all names."""
 
 
 class ProtobufValues:
@@ -39,15 +41,15 @@ class ProtobufValues:
         self._descriptor_pb2, self._descriptor_pool = descriptor_pb2, descriptor_pool
         self._class_of = message_factory.GetMessageClass
         self._form = form
-        self._known: dict[tuple[str, tuple[int, ...]], Any] = {}
+        self._known: dict[tuple[str, Which], Any] = {}
         self._of_reader: Any = None
         self._recursive: dict[Any, bool] = {}
 
     def read(self, body: bytes, schema: SchemaText | None) -> Sent:
         """See Reader."""
         if schema is not None:
-            place, body = place_in(body)
-            kind = self._made(schema.text, place)
+            which, body = number_in(body) if self._form.frame == "glue" else place_in(body)
+            kind = self._made(schema.text, which)
         else:
             kind = self._made("", ())
         if isinstance(kind, (Refused, Undecided)):
@@ -89,7 +91,7 @@ class ProtobufValues:
         except KeyError:
             return None
 
-    def _made(self, text: str, place: tuple[int, ...]) -> Any:
+    def _made(self, text: str, place: Which) -> Any:
         """The class of a message, or why there is none. text: a set of descriptors; without, those of the files."""
         if (text, place) not in self._known:
             try:
@@ -99,9 +101,11 @@ class ProtobufValues:
             self._known[text, place] = found
         return self._known[text, place]
 
-    def _class_at(self, text: str, place: tuple[int, ...]) -> Any:
+    def _class_at(self, text: str, place: Which) -> Any:
         pool, names = self._pool([text])
         top = pool.FindFileByName(names[-1])
+        if isinstance(place, int):
+            return self._class_of(_numbered(top, place))
         found: Any = None
         messages = list(top.message_types_by_name.values())
         for index in place:
@@ -137,6 +141,31 @@ class ProtobufValues:
         except Exception as error:
             raise Undecided(f"the schema: {error!r}") from error
         return pool, names
+
+
+def number_in(body: bytes) -> tuple[int, bytes]:
+    """The number in front of a message of Glue's, and the message. Raises Refused."""
+    number = shift = 0
+    for at, byte in enumerate(body[:5]):
+        number += (byte % 128) << shift
+        shift += 7
+        if byte < 128 and number < 1 << 31:
+            return number, body[at + 1 :]
+        if byte < 128:
+            break
+    raise Refused("no number of a message")
+
+
+def _numbered(file: Any, number: int) -> Any:
+    """The message of a number: the order is that of all full names in the file. Raises Refused."""
+    every, new = list[Any](), [*file.message_types_by_name.values()]
+    while new:
+        every += new
+        new = [inner for one in new for inner in one.nested_types]
+    names = sorted(one.full_name for one in every)
+    if number >= len(names):
+        raise Refused("no message of that number")
+    return next(one for one in every if one.full_name == names[number])
 
 
 def place_in(body: bytes) -> tuple[tuple[int, ...], bytes]:

@@ -1,12 +1,14 @@
 """From the bytes of a record to a document, or to why there is none: frame, decision on its id, format, envelope.
 
     00, id (4 bytes, big-endian), value     the first decision that speaks of the record counts
+    03, 00 or 05, GUID, value               Glue's: with 05 zlib has compressed the value
     a header `__value_schema_id`            00 and an id, or 01 and a GUID, and of Protobuf the place of the message:
                                             the last one says it all, and the value has no frame
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -23,6 +25,9 @@ from offsets.ranges import TopicPartition
 
 HEAD = 5
 """Bytes of Confluent's frame."""
+GLUE_HEAD = 18
+"""Bytes of Glue's."""
+DECOMPRESSED_MAX = 64 << 20
 NAMING = "__value_schema_id"
 GUID_BYTES = 16
 Headers = Sequence[Mapping[str, Any]] | None
@@ -63,6 +68,8 @@ class Reading:
         return unwrapped(self._reader.read(body, schema), self._form.envelope)
 
     def _unframed(self, value: bytes, tp: TopicPartition, offset: int, is_row: bool) -> tuple[SchemaText | None, bytes]:
+        if self._form.frame == "glue":
+            return self._of_glue(value, tp, offset, is_row)
         if self._form.frame != "confluent":
             return None, value
         if len(value) < HEAD or value[0] != 0:
@@ -70,6 +77,14 @@ class Reading:
         if not self._form.has_ids:
             return None, value[HEAD:]
         return self._decided(int.from_bytes(value[1:HEAD], "big"), tp, offset, is_row), value[HEAD:]
+
+    def _of_glue(self, value: bytes, tp: TopicPartition, offset: int, is_row: bool) -> tuple[SchemaText | None, bytes]:
+        if value[:2] not in (b"\3\0", b"\3\5") or len(value) < GLUE_HEAD:
+            raise Refused("no frame of Glue's")
+        body = value[GLUE_HEAD:] if value[1] == 0 else _decompressed(value[GLUE_HEAD:])
+        if not self._form.has_ids:
+            return None, body
+        return self._decided(GUID + int.from_bytes(value[2:GLUE_HEAD], "big"), tp, offset, is_row), body
 
     def _named(
         self, said: bytes, value: bytes, tp: TopicPartition, offset: int, is_row: bool
@@ -98,6 +113,19 @@ class Reading:
         if isinstance(decision, Unknown):
             raise Refused(f"schema id {schema_id} is unknown")
         return decision
+
+
+def _decompressed(body: bytes) -> bytes:
+    """By zlib, in one go. Raises Refused."""
+    unpacking = zlib.decompressobj()
+    try:
+        found = unpacking.decompress(body, DECOMPRESSED_MAX)
+        more = unpacking.decompress(unpacking.unconsumed_tail, 1)
+    except zlib.error as error:
+        raise Refused("it cannot be decompressed") from error
+    if more or not unpacking.eof or unpacking.unused_data:
+        raise Refused("it cannot be decompressed to what a value may be")
+    return found
 
 
 def event_type_of(sent: Sent, source: TypeFrom) -> str | None:
