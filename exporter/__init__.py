@@ -19,7 +19,7 @@ The rooms in the order in which a record meets them; README.md beside this file 
     wal/           The write-ahead log and the leases in DynamoDB: told, kept, compared with the tables.
     coordinate/    One commit per table and interval, however many tasks: offers, rounds of a leader, outcomes.
     announce/      Events for those downstream: each version with rows, at least once, in the table's order.
-    registry/      A schema registry: asked by the driver alone, its answers recorded beside the tables for ever.
+    registry/      Schema registries: asked by the driver alone, their answers recorded beside the tables for ever.
     catalog/       Catalogs, which know tables by a name: told beside the export, best effort, and never asked by it.
     spark/         Java, the jars, the session and the size of its batches.
     told/          How an export fares, for people: a verdict and what helps, a status in plain words, pages of HTML.

@@ -217,6 +217,10 @@ def registry_options(settings: Settings) -> RegistryOptions:
         timeout_secs=table.timeout_secs,
         unknown_schema_id=table.unknown_schema_id,
         unknown_after_secs=table.unknown_after_secs,
+        kind=table.kind,
+        region=table.region,
+        registry_name=table.registry_name,
+        endpoint_url=table.endpoint_url,
     )
 
 

@@ -76,7 +76,7 @@ THIRD_PARTIES = {
     "wal": "apscheduler boto3 botocore pyspark",
     "coordinate": "msgspec",
     "announce": "urllib3",
-    "registry": "urllib3",
+    "registry": "boto3 botocore urllib3",
     "catalog": "boto3 botocore",
     "spark": "py4j pyspark",
     "told": "",

@@ -23,7 +23,7 @@ from exporter.derive.to_kafka_readers import DecodeError, Reader, reader_of
 from exporter.derive.to_kafka_rows import Shape, streamed
 from exporter.derive.to_kafka_topic import TargetTopic
 from exporter.kafka.transactions import committed_records
-from exporter.registry.client import Client
+from exporter.registry.server import Client
 
 STATES_MAX = 10_000
 """Ways to take equal records for different rows that are followed at once."""

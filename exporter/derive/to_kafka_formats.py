@@ -16,8 +16,8 @@ from typing import Any, Protocol
 
 from exporter.derive.to_kafka_avro import avro_schema, record_name, writer
 from exporter.derive.to_kafka_protobuf import derived, given
-from exporter.registry.client import Client, Kind, Server, whole
 from exporter.registry.protobuf import as_one_set
+from exporter.registry.server import Client, Kind, Server, whole
 from exporter.settings.derive_to_kafka import ToKafkaTable
 
 

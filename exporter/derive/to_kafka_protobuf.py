@@ -18,7 +18,7 @@ from typing import Any
 from exporter.derive.to_kafka_avro import record_name
 from exporter.errors import ConfigError
 from exporter.formats.protobuf.compile import descriptor_set
-from exporter.registry.client import Kind
+from exporter.registry.server import Kind
 from exporter.settings.schema_files import with_imports
 
 TIMESTAMP = "google.protobuf.Timestamp"

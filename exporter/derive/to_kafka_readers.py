@@ -18,8 +18,8 @@ from io import BytesIO
 from operator import itemgetter
 from typing import Any, Protocol
 
-from exporter.registry.client import Client, whole
 from exporter.registry.protobuf import as_one_set
+from exporter.registry.server import Client, whole
 
 EXACT = Context(prec=100)
 DEFAULTS = (0, "", b"", False, "0")

@@ -1,1 +1,1 @@
-"""A schema registry: asked by the driver alone, its answers recorded beside the tables for ever."""
+"""Schema registries: asked by the driver alone, their answers recorded beside the tables for ever."""

@@ -7,8 +7,7 @@
                                               redirect, a page of a proxy, too long, not what the API says
 
 Each request has a connection of its own: they are rare, and of one that was kept nobody knows whether it still stands.
-A conversation (a schema, what it refers to, whether the registry is the one that it was) is held with one server, and
-begun anew with the next one on trouble. Credentials go to the servers that are named, and into no text.
+Credentials go to the servers that are named, and into no text.
 """
 
 from __future__ import annotations
@@ -16,24 +15,21 @@ from __future__ import annotations
 import base64
 import json
 import ssl
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 from urllib.parse import quote, unquote, urlsplit
 
-from exporter.core.schemas import SchemaText, called
+from exporter.core.schemas import called
 from exporter.errors import ConfigError, RegistryUnreachable
 from exporter.registry.deadline import Deadline, pools
+from exporter.registry.glue import connect_glue
 from exporter.registry.options import RegistryOptions
+from exporter.registry.server import CONNECT_SECS_MAX, Client, Kind, Reference, Registered
 from exporter.secrets import keep_secret, masked
 
 ANSWER_BYTES_MAX = 32 << 20
-CONNECT_SECS_MAX = 5.0
-REFERENCES_DEEP_MAX = 50
-REFERENCES_MAX = 1_000
-"""Schemas that one schema may refer to, each counted as often as it is referred to."""
 ERROR_BYTES_SHOWN = 120
 NO_SUCH_ID = 40403
 NO_SUCH_SUBJECT = 40401
@@ -41,25 +37,6 @@ NO_SUCH_PATH = 404
 _HINT = "check `[schema_registry]`: urls, the credentials and their rights, the certificates; what is exported waits"
 _SENT = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
 T = TypeVar("T")
-Kind = Literal["AVRO", "PROTOBUF", "JSON"]
-
-
-class Reference(NamedTuple):
-    """What a schema calls another one, and where that is."""
-
-    name: str
-    subject: str
-    version: int
-
-
-@dataclass(frozen=True)
-class Registered:
-    """One schema as the registry gives it. id: -1 where the answer has none."""
-
-    kind: Kind
-    text: str
-    references: tuple[Reference, ...] = ()
-    id: int = -1
 
 
 class _Refused(NamedTuple):
@@ -73,8 +50,8 @@ class _Trouble(Exception):
 
 
 @dataclass
-class Server:
-    """One URL. Every method raises RegistryUnreachable for what is no answer."""
+class ConfluentServer:
+    """One URL (see Server)."""
 
     url: str
     headers: Mapping[str, str] = field(repr=False)
@@ -83,11 +60,11 @@ class Server:
 
     @property
     def shown(self) -> str:
-        """The URL without credentials."""
+        """See Server."""
         return shown(self.url)
 
     def schema(self, schema_id: int) -> Registered | None:
-        """The schema of an id, or of a GUID's number; None if the registry says that there is none."""
+        """See Server."""
         name = called(schema_id)
         if isinstance(name, int):
             found = self._get(f"/schemas/ids/{name}", (NO_SUCH_ID,))
@@ -96,21 +73,19 @@ class Server:
         return None if found is None else self._registered(found)
 
     def version(self, subject: str, version: int) -> Registered:
-        """One version of a subject, also one that was deleted since: it may be referred to for ever."""
+        """See Server."""
         return self._registered(self._get(f"/subjects/{quote(subject, safe='')}/versions/{version}?deleted=true"))
 
     def versions(self, subject: str) -> list[int]:
-        """The versions of a subject; none if there is no such subject."""
+        """See Server."""
         return self._list(f"/subjects/{quote(subject, safe='')}/versions", int, (NO_SUCH_SUBJECT,))
 
     def subjects(self) -> list[str]:
+        """See Server."""
         return self._list("/subjects", str)
 
     def register(self, subject: str, kind: Kind, text: str) -> int:
-        """The id of a schema under a subject, which gets it as a new version if it has not got it.
-
-        Raises ConfigError for one that the registry refuses.
-        """
+        """See Server."""
         path = f"/subjects/{quote(subject, safe='')}/versions"
         asked = {"schema": text, **({} if kind == "AVRO" else {"schemaType": kind})}
         found = self._get(path, body=json.dumps(asked).encode(), refused=(409, 422))
@@ -191,44 +166,16 @@ class Server:
         return RegistryUnreachable(masked(f"{self.shown}: {what}"), _HINT)
 
 
-@dataclass
-class Client:
-    """All servers of one registry; the one that answered last is asked first. For any thread."""
-
-    servers: list[Server]
-    _first: int = 0
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def ask(self, conversation: Callable[[Server], T]) -> T:
-        """What comes of a conversation with the first server that answers all of it.
-
-        Raises RegistryUnreachable with what each said, ConfigError without a server, and what the conversation does.
-        """
-        if not self.servers:
-            raise ConfigError("there is no schema registry to be asked", "set `[schema_registry] urls`")
-        with self._lock:
-            first = self._first
-        said: list[str] = []
-        for number in [*range(first, len(self.servers)), *range(first)]:
-            try:
-                found = conversation(self.servers[number])
-            except RegistryUnreachable as error:
-                said.append(error.message)
-                continue
-            with self._lock:
-                self._first = number
-            return found
-        raise RegistryUnreachable("; ".join(said), _HINT)
-
-
 def connect(options: RegistryOptions) -> Client:
-    """A client; nothing is asked yet. Raises ConfigError for files that cannot be used."""
+    """A client of whichever registry it is; nothing is asked yet. Raises ConfigError for what cannot be used."""
+    if options.kind == "glue":
+        return connect_glue(options)
     keep_secret(options.password, options.token)
     context = _context(options) if any(url.startswith("https:") for url in options.urls) else None
     return Client([_server(url.rstrip("/"), options, context) for url in options.urls])
 
 
-def _server(url: str, options: RegistryOptions, context: ssl.SSLContext | None) -> Server:
+def _server(url: str, options: RegistryOptions, context: ssl.SSLContext | None) -> ConfluentServer:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigError(f"{shown(url)} is no address of a schema registry", "write for example: http://registry:8081")
@@ -243,7 +190,7 @@ def _server(url: str, options: RegistryOptions, context: ssl.SSLContext | None) 
         headers["Authorization"] = f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
     keep_secret(headers.get("Authorization", "").partition(" ")[2])
     bare = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
-    return Server(bare, headers, context, options.timeout_secs)
+    return ConfluentServer(bare, headers, context, options.timeout_secs)
 
 
 def _context(options: RegistryOptions) -> ssl.SSLContext:
@@ -262,37 +209,6 @@ def shown(url: str) -> str:
     """A URL as people may see it: without user and password."""
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
-
-
-def whole(server: Server, registered: Registered) -> SchemaText:
-    """A schema with all that it refers to, what is referred to first. Raises RegistryUnreachable."""
-    return _Loading(server).schema(registered, ())
-
-
-class _Loading:
-    """One schema's. Versions of subjects never change, so each is asked for once."""
-
-    def __init__(self, server: Server) -> None:
-        self._server = server
-        self._versions: dict[tuple[str, int], Registered] = {}
-        self._left = REFERENCES_MAX
-
-    def schema(self, registered: Registered, above: tuple[tuple[str, int], ...]) -> SchemaText:
-        return SchemaText(
-            registered.kind,
-            registered.text,
-            tuple((one.name, self._referred(one, above)) for one in registered.references),
-        )
-
-    def _referred(self, reference: Reference, above: tuple[tuple[str, int], ...]) -> SchemaText:
-        key = (reference.subject, reference.version)
-        self._left -= 1
-        if key in above or self._left < 0 or len(above) >= REFERENCES_DEEP_MAX:
-            what = "itself" if key in above else f"more than {REFERENCES_MAX} others, or {REFERENCES_DEEP_MAX} in a row"
-            raise RegistryUnreachable(f"{self._server.shown}: {key[0]} version {key[1]} refers to {what}", _HINT)
-        if key not in self._versions:
-            self._versions[key] = self._server.version(*key)
-        return self.schema(self._versions[key], (*above, key))
 
 
 def _parsed(body: bytes) -> Any:

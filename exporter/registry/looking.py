@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from exporter.core.schemas import SchemaText
-from exporter.registry.client import Server, connect, whole
+from exporter.core.schemas import SchemaText, called
+from exporter.registry.client import connect
 from exporter.registry.options import RegistryOptions
 from exporter.registry.pins import Pins
 from exporter.registry.protobuf import as_one_set
+from exporter.registry.server import Server, whole
 from exporter.registry.source import agree
 from exporter.stores.store import Store
 
@@ -33,7 +34,7 @@ class Subject:
 
     def ids(self, state: str) -> str:
         """The ids in a state, as people read them."""
-        return ", ".join(str(one.id) for one in self.versions if one.state == state)
+        return ", ".join(str(called(one.id)) for one in self.versions if one.state == state)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,9 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class RegistryOptions:
-    """urls: of the same registry, in the order in which they are tried; without any, what is recorded is all there is.
+    """urls: of the same registry, in the order in which they are tried. region, registry_name, endpoint_url: of Glue's;
+    empty for the region that AWS's standard chain finds, and for AWS's own address. Without urls, or kind = glue, what
+    is recorded is all there is.
 
     name: under which decisions are recorded; another name is another registry. subjects: whose versions are loaded at
     the start. username and password, or token: sent to every URL. ca_file: PEM of the authorities to be trusted, the
@@ -30,3 +32,12 @@ class RegistryOptions:
     timeout_secs: float = 10.0
     unknown_schema_id: Literal["dead_letter", "stall"] = "dead_letter"
     unknown_after_secs: float = 60.0
+    kind: Literal["confluent", "glue"] = "confluent"
+    region: str = ""
+    registry_name: str = "default-registry"
+    endpoint_url: str = ""
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is a registry to be asked."""
+        return self.kind == "glue" or bool(self.urls)

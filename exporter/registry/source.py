@@ -26,10 +26,11 @@ from exporter.core.schemas import GUID, Decision, KnownSchemas, SchemaText, Unkn
 from exporter.errors import InvariantBroken, RegistryUnreachable
 from exporter.log import get_logger
 from exporter.log_events import Event
-from exporter.registry.client import Client, Registered, Server, connect, whole
+from exporter.registry.client import connect
 from exporter.registry.options import RegistryOptions
 from exporter.registry.pins import NOTHING, Pinned, Pins
 from exporter.registry.protobuf import as_one_set, taken_up
+from exporter.registry.server import Client, Registered, Server, whole
 from exporter.stores.store import Store
 from offsets import Invariant
 from offsets.ranges import TopicPartition
@@ -116,7 +117,7 @@ class Registry:
         """store: of all tables. client: the options' own without. Nothing is read or asked yet. Raises ConfigError."""
         self.options = options
         self._store, self._sync = store, sync
-        self._client = client or (connect(options) if options.urls else None)
+        self._client = client or (connect(options) if options.is_there else None)
         self._books: dict[str, _Book] = {}
         self._lock = threading.Lock()
 
@@ -238,7 +239,7 @@ class Registry:
         if not vouchers and answer is None and not server.subjects():
             raise RegistryUnreachable(
                 f"{server.shown} has no schemas at all; so what it does not know means nothing",
-                "check `[schema_registry] urls`",
+                "check which registry `[schema_registry]` names",
             )
 
     def _is_same(self, server: Server, schema_id: int, pinned: Pinned) -> bool:

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, SecretStr, field_validator, model_va
 
 from exporter.core.value_format import Envelope, Frame, Kind
 from exporter.settings.table import Table, revealed
-from exporter.settings.values import Seconds, SecondsFrom0
+from exporter.settings.values import Endpoint, Seconds, SecondsFrom0
 from offsets.names import pins_folder
 
 SUFFIXES: Mapping[str, tuple[str, ...]] = {
@@ -21,10 +21,10 @@ SUFFIXES: Mapping[str, tuple[str, ...]] = {
 }
 """Kind of a format -> how the names of its schema files end."""
 FRAMES: Mapping[str, tuple[Frame, ...]] = {
-    "json": ("none", "confluent"),
-    "avro": ("none", "confluent", "single_object"),
-    "protobuf": ("none", "confluent"),
-    "json_schema": ("none", "confluent"),
+    "json": ("none", "confluent", "glue"),
+    "avro": ("none", "confluent", "glue", "single_object"),
+    "protobuf": ("none", "confluent", "glue"),
+    "json_schema": ("none", "confluent", "glue"),
     "connect_json": ("none",),
     "string": ("none",),
     "bytes": ("none",),
@@ -32,6 +32,11 @@ FRAMES: Mapping[str, tuple[Frame, ...]] = {
 """Kind of a format -> what can stand before a value of it."""
 REGISTERED = ("avro", "protobuf", "json_schema")
 """Kinds whose schemas a registry knows."""
+_OF_GLUE = {"region", "registry_name", "endpoint_url"}
+_OF_URLS = {
+    "urls", "username", "password", "password_file", "token", "token_file", "ca_file", "cert_file", "key_file",
+}  # fmt: skip
+"""What is said of a registry of either kind alone."""
 _URL = re.compile(r"https?://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/-]*)?")
 
 
@@ -46,8 +51,8 @@ class ValueFormatTable(Table):
     frame: Frame | None = Field(
         default=None,
         description="What stands before each value: nothing, the frame of Confluent's serialisers with the id of a "
-        "schema, or Avro's single-object head with a schema's fingerprint. Without it confluent where the kind has "
-        "schemas and [schema_registry] has urls, else none.",
+        "schema, that of AWS Glue's with the id of a schema's version, or Avro's single-object head with a schema's "
+        "fingerprint. Without it that of [schema_registry], if there is one and the kind has schemas, else none.",
         examples=["confluent"],
     )
     envelope: Envelope = Field(
@@ -58,8 +63,8 @@ class ValueFormatTable(Table):
     schema_files: tuple[Path, ...] = Field(
         default=(),
         description="Files of schemas for values that name none of a registry, relative to the TOML file: .avsc of "
-        "Avro, .desc (a descriptor set) or .proto of Protobuf, .json of JSON Schema. With frame = confluent those by "
-        "which registered records and messages of the same name are read.",
+        "Avro, .desc (a descriptor set) or .proto of Protobuf, .json of JSON Schema. With frame = confluent or glue "
+        "those by which registered records and messages of the same name are read.",
         examples=[("schemas/order.avsc",)],
     )
     message: str = Field(
@@ -102,6 +107,8 @@ class ValueFormatTable(Table):
         """What can be told without the other tables."""
         if self.frame is not None and self.frame not in FRAMES[self.kind]:
             raise ValueError(f"frame should be {' or '.join(FRAMES[self.kind])} with kind = {self.kind}")
+        if (self.kind, self.frame) == ("json", "glue") and self.envelope != "none":
+            raise ValueError("envelope needs kind = json_schema with frame = glue")
         if self.is_raw and self.envelope != "none":
             raise ValueError(f"envelope has no effect with kind = {self.kind}: a value is one column as it is")
         if self.before and (self.envelope == "none" or (self.envelope == "debezium_mongo" and self.kind in REGISTERED)):
@@ -109,8 +116,8 @@ class ValueFormatTable(Table):
         if self.semantic_types != "none" and (self.is_raw or self.kind == "protobuf"):
             raise ValueError(f"semantic_types has no effect with kind = {self.kind}")
         self._check_files()
-        if self.frame == "confluent" and self.schema_files and self.kind == "json_schema":
-            raise ValueError("schema_files has no effect with kind = json_schema and frame = confluent")
+        if self.frame in ("confluent", "glue") and self.schema_files and self.kind == "json_schema":
+            raise ValueError(f"schema_files has no effect with kind = json_schema and frame = {self.frame}")
         if self.message and (not self.schema_files or self.kind == "json_schema"):
             raise ValueError("message needs schema_files of avro or protobuf, in which it is")
         return self
@@ -125,11 +132,11 @@ class ValueFormatTable(Table):
             if file.suffix.lower() not in suffixes:
                 raise ValueError(f"schema_files {str(file)!r} should end in {' or '.join(suffixes)}")
 
-    def framed(self, has_registry: bool) -> Frame:
-        """The frame, with its default. has_registry: whether there are urls of a registry."""
+    def framed(self, registry: Frame) -> Frame:
+        """The frame, with its default. registry: the frame of its serialisers (SchemaRegistry.frame)."""
         if self.frame is not None:
             return self.frame
-        return "confluent" if has_registry and self.kind in REGISTERED and not self.schema_files else "none"
+        return registry if self.kind in REGISTERED and not self.schema_files else "none"
 
 
 def _topics_patterns(tables: dict[str, ValueFormatTable]) -> dict[str, ValueFormatTable]:
@@ -147,10 +154,32 @@ TopicFormats = Annotated[dict[str, ValueFormatTable], AfterValidator(_topics_pat
 class SchemaRegistry(Table):
     """[schema_registry]"""
 
+    kind: Literal["confluent", "glue"] = Field(
+        default="confluent",
+        description="Whose registry it is: Confluent's, or one that answers as that does, or AWS Glue's, which is "
+        "asked with the credentials that AWS's standard chain finds.",
+        examples=["glue"],
+    )
     urls: tuple[str, ...] = Field(
         default=(),
         description="Addresses of the registry, or of several that have the same schemas, asked in this order.",
         examples=[("http://localhost:8081",)],
+    )
+    region: str = Field(
+        default="",
+        description="AWS region of Glue's registry; without it that of AWS's standard chain.",
+        examples=["eu-central-1"],
+    )
+    registry_name: str = Field(
+        default="default-registry",
+        description="Name of Glue's registry, in which subjects are looked for. The schema of a record is found by its "
+        "id alone, whichever registry of the region has it.",
+        examples=["shop"],
+    )
+    endpoint_url: Endpoint = Field(
+        default="",
+        description="Address of Glue, if it is not AWS's own: an endpoint of a VPC, or a test server.",
+        examples=["http://localhost:5000"],
     )
     name: str = Field(
         default="default",
@@ -159,7 +188,8 @@ class SchemaRegistry(Table):
     )
     subjects: tuple[str, ...] = Field(
         default=(),
-        description="Subjects all of whose schemas are fetched at the start; others are when a record first names one.",
+        description="Subjects all of whose schemas are fetched at the start; others are when a record first names one. "
+        "In Glue's registry a subject is a schema, whose versions are meant.",
         examples=[("orders-value",)],
     )
     username: str = Field(default="", description="User name, if the registry asks for one.", examples=["exporter"])
@@ -198,6 +228,11 @@ class SchemaRegistry(Table):
         description="Seconds for which the registry must have said that it does not know an id before that is decided.",
     )
 
+    @property
+    def frame(self) -> Frame:
+        """That of its serialisers; none where there is no registry."""
+        return "none" if self.kind == "confluent" and not self.urls else self.kind
+
     @field_validator("urls")
     @classmethod
     def _urls(cls, urls: tuple[str, ...]) -> tuple[str, ...]:
@@ -217,7 +252,10 @@ class SchemaRegistry(Table):
     @model_validator(mode="after")
     def _agree(self) -> SchemaRegistry:
         """A setting that means nothing would promise what is not there."""
-        if not self.urls and (idle := sorted(self.model_fields_set - {"urls"})):
+        of_others = _OF_URLS if self.kind == "glue" else _OF_GLUE
+        if idle := sorted(self.model_fields_set & of_others):
+            raise ValueError(f"{idle[0]} has no effect with kind = {self.kind}")
+        if self.kind != "glue" and not self.urls and (idle := sorted(self.model_fields_set - {"urls"})):
             raise ValueError(f"{idle[0]} has no effect without urls")
         if bool(self.username) != (self.password is not None):
             raise ValueError("username and password need each other")

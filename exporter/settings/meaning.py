@@ -78,7 +78,7 @@ def value_format(settings: Settings, table: ValueFormatTable) -> ValueFormat:
     """With its default frame and the schemas of its files."""
     return ValueFormat(
         kind=table.kind,
-        frame=table.framed(bool(settings.schema_registry.urls)),
+        frame=table.framed(settings.schema_registry.frame),
         envelope=table.envelope,
         tombstones=table.tombstones,
         semantic_types=table.semantic_types,

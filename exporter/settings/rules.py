@@ -151,14 +151,18 @@ def _rescued_where_columns_come(
         )
 
 
+_ASKED: Mapping[str, str] = {"confluent": "[schema_registry] urls", "glue": "[schema_registry] kind = glue"}
+"""Frame with an id -> what has to be set, so that somebody can be asked."""
+
+
 def _complete(form: ValueFormatTable, registry: SchemaRegistry) -> None:
     if form.kind not in REGISTERED:
         return
-    framed = form.framed(bool(registry.urls))
-    if framed == "confluent" and not registry.urls:
-        raise ValueError("frame = confluent needs [schema_registry] urls with this kind")
-    if framed != "confluent" and not form.schema_files:
-        raise ValueError("needs schema_files, or [schema_registry] urls and values with the id of a schema")
+    framed = form.framed(registry.frame)
+    if framed in _ASKED and framed != registry.frame:
+        raise ValueError(f"frame = {framed} needs {_ASKED[framed]} with this kind")
+    if framed not in _ASKED and not form.schema_files:
+        raise ValueError("needs schema_files, or [schema_registry] urls or kind = glue, and values with an id")
 
 
 def _each_complete(others: Mapping[str, ValueFormatTable], registry: SchemaRegistry) -> None:
@@ -173,9 +177,9 @@ def _used(
     registry: SchemaRegistry, form: ValueFormatTable, others: Mapping[str, ValueFormatTable], derive: Derive
 ) -> None:
     all_formats = (form, *others.values())
-    used = any(one.kind in REGISTERED and one.framed(True) == "confluent" for one in all_formats)
-    if registry.urls and not used and not any(map(_registers, derive.values())):
-        raise ValueError(f"has no effect: no format is one of {', '.join(REGISTERED)} with frame = confluent")
+    used = any(one.kind in REGISTERED and one.framed(registry.frame) in _ASKED for one in all_formats)
+    if registry.frame != "none" and not used and not any(map(_registers, derive.values())):
+        raise ValueError(f"has no effect: no format is one of {', '.join(REGISTERED)} with frame = {registry.frame}")
 
 
 def _registers(job: DeriveTable) -> bool:

@@ -149,7 +149,7 @@ def _kind(table: Any) -> str:
 def _form(settings: Any, table: Any) -> dict[str, Any]:
     files = [[file.name, settings.schemas[file]] for file in table.schema_files]
     names = ("kind", "envelope", "tombstones", "message")
-    frame = table.framed(bool(settings.schema_registry.urls))
+    frame = table.framed(settings.schema_registry.frame)
     return {**{name: getattr(table, name) for name in names}, "frame": frame, "schemas": sorted(files)}
 
 

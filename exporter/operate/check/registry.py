@@ -21,7 +21,7 @@ SUBJECTS_MAX = 20
 def check_registry(settings: Settings) -> Iterator[Finding]:
     """Nothing where no registry is set; nothing is recorded by this."""
     options = registry_options(settings)
-    if not options.urls:
+    if not options.is_there:
         return
     try:
         looked = look(options, settings.store, lambda there: wanted(settings, there))
@@ -31,7 +31,7 @@ def check_registry(settings: Settings) -> Iterator[Finding]:
     says = f"{looked.url} has {looked.there} subjects; {looked.recorded} ids are recorded as {options.name}"
     yield Finding(WHAT, "ok", says)
     if not looked.subjects:
-        hint = "whoever writes to the topics registers them: correct `[schema_registry] urls` if somebody does"
+        hint = "whoever writes to the topics registers them: correct `[schema_registry]` if somebody does"
         yield Finding(WHAT, "warn", "it has no subject", hint)
     for subject in looked.subjects:
         yield from _of_subject(settings, subject)
@@ -41,7 +41,7 @@ def wanted(settings: Settings, there: Sequence[str]) -> Sequence[str]:
     """The subjects to be looked at: those of the settings, else those of their topics, else some."""
     if settings.schema_registry.subjects:
         return settings.schema_registry.subjects
-    of_topics = {f"{topic}-value" for topic in settings.topics} & {*there}
+    of_topics = {name for topic in settings.topics for name in (topic, f"{topic}-value")} & {*there}
     return sorted(of_topics or there)[:SUBJECTS_MAX]
 
 

@@ -6,6 +6,7 @@ topics ── sample ── documents ─┬─ a part of them ── which fiel
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -100,6 +101,13 @@ class Inference:
             ],
             "notes": list(self.notes),
         }  # fmt: skip
+
+
+_FRAMES = (
+    ("Confluent's", re.compile(b"\0.{5}", re.DOTALL), "urls"),
+    ("AWS Glue's", re.compile(b"\3[\0\5].{17}", re.DOTALL), 'kind = "glue"'),
+)
+"""Whose serialisers, how what they write begins, and what has to be set."""
 
 
 @dataclass
@@ -231,12 +239,13 @@ class _Inferring:
     def _framed(self, counts: _Counts) -> Iterator[str]:
         """What values say that are no JSON, and begin as those of a registry's serialisers do."""
         values = [one.value for one in self._taken if one.value is not None]
-        framed = sum(len(one) > 5 and one[:1] == b"\0" for one in values)
-        if framed > len(values) // 2 and counts.unusable:
-            yield (
-                f"{framed} values begin like those of Confluent's serialisers, with the id of a schema: "
-                'say [value_format] kind = "avro", "protobuf" or "json_schema", and [schema_registry] urls'
-            )
+        for whose, begin, setting in _FRAMES:
+            framed = sum(bool(begin.match(one)) for one in values)
+            if framed > len(values) // 2 and counts.unusable:
+                yield (
+                    f"{framed} values begin like those of {whose} serialisers, with the id of a schema: "
+                    f'say [value_format] kind = "avro", "protobuf" or "json_schema", and [schema_registry] {setting}'
+                )
 
     def _in_doubt(self, type_from: TypeFrom, event_time: EventTime, records: Sequence[Flat]) -> Iterator[str]:
         if not self._given("type_from") and type_from.kind == "topic" and records:

@@ -16,8 +16,9 @@ from exporter.errors import RegistryUnreachable
 from exporter.executor.route import Router
 from exporter.formats.decoder import Decoder
 from exporter.formats.frames import confluent_ids
-from exporter.registry.client import Client, connect
+from exporter.registry.client import connect
 from exporter.registry.options import RegistryOptions
+from exporter.registry.server import Client
 from tests.support.fake_schemas import FRAMED
 
 KNOWN = KnownSchemas({1: (SchemaText("AVRO", schema(1)),)})

@@ -160,6 +160,8 @@ def test_values_with_the_id_of_a_schema_are_told(settings: Settings) -> None:
     found = inferred(settings, taken([Record(b"k", b"\0\0\0\0\7" + b"x" * 9, (), 0)] * 3))
     assert any("Confluent's serialisers" in note for note in found.notes)
     assert not any("Confluent" in note for note in inferred(settings, hooks()).notes)
+    of_glue = inferred(settings, taken([Record(b"k", b"\3\5" + bytes(range(16)) + b"x" * 9, (), 0)] * 3))
+    assert any("AWS Glue's serialisers" in note and 'kind = "glue"' in note for note in of_glue.notes)
 
 
 def test_of_each_place_it_is_told_what_was_seen(settings: Settings) -> None:

@@ -14,8 +14,9 @@ from exporter.core.schemas import SchemaText
 from exporter.errors import ConfigError, RegistryUnreachable
 from exporter.local.server import free_ports
 from exporter.registry import client as client_module
-from exporter.registry.client import Client, Reference, Registered, connect, whole
+from exporter.registry.client import connect
 from exporter.registry.options import RegistryOptions
+from exporter.registry.server import Client, Reference, Registered, whole
 from tests.support.certificates import Authority
 from tests.support.fake_registry import Failure, FakeRegistry
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,14 +13,14 @@ from google.protobuf import descriptor_pb2
 from exporter.core.columns import NO_COLUMNS
 from exporter.core.evolve import Evolution
 from exporter.core.record_columns import RecordColumns
-from exporter.core.routing import RAW_COLUMNS, EventTime, TypeFrom
+from exporter.core.routing import RAW_COLUMNS, EventTime, Routing, TypeFrom
 from exporter.core.value_format import JSON, ValueFormat
 from exporter.errors import ConfigError
 from exporter.settings.load import load
 from exporter.settings.meaning import evolutions, own_names, record_columns, routing
 from exporter.settings.model import Settings
 from exporter.settings.view import MASKED, setting_rows
-from exporter.workbench import checked_routing
+from exporter.workbench import checked_routing, registry_options
 
 SECRET = "hunter2-very-secret"
 BASE = """
@@ -37,6 +38,7 @@ kind = "record"
 TYPES = '[types.order]\ncolumns = "id BIGINT"\n'
 BARE = "[types.order]\n"
 REGISTRY = '[schema_registry]\nurls = ["http://localhost:8081"]\n'
+GLUE = '[schema_registry]\nkind = "glue"\n'
 AVRO = '[value_format]\nkind = "avro"\n'
 RAW = '[value_format]\nkind = "bytes"\n'
 DECLARED = {"order": '{"fields":[{"metadata":{},"name":"id","nullable":true,"type":"long"}],"type":"struct"}'}
@@ -64,6 +66,29 @@ def test_json_is_the_format_where_nothing_is_said_and_the_configuration_is_as_be
     assert made.value_format == JSON
     assert made.topic_formats == ()
     assert not {"value_format", "topic_formats", "registry"} & {*json.loads(made.to_json())}
+
+
+@pytest.mark.parametrize("kind", ["avro", "json_schema", "protobuf"])
+def test_glue_s_registry_has_glue_s_frame_and_the_kind_of_a_registry_is_no_part_of_a_configuration(kind: str) -> None:
+    """What is said of Confluent's as its default changes nothing; Glue's frame does, whatever region it is of."""
+    table = f'[value_format]\nkind = "{kind}"\n'
+    confluent, said = (loaded(table + REGISTRY + more + BARE) for more in ("", 'kind = "confluent"\n'))
+    region = 'region = "eu-north-1"\nregistry_name = "shop"\n'
+    glue, other = (loaded(table + GLUE + more + BARE) for more in ("", region))
+    assert routing(confluent, {}) == routing(said, {}) and routing(glue, {}) == routing(other, {})
+    assert [routing(one, {}).value_format.frame for one in (confluent, glue)] == ["confluent", "glue"]
+    assert routing(confluent, {}).fingerprint() != routing(glue, {}).fingerprint()
+    options = registry_options(other)
+    assert (options.kind, options.region, options.registry_name) == ("glue", "eu-north-1", "shop") and options.is_there
+    assert '"frame":"glue"' in routing(glue, {}).to_json().replace(" ", "")
+    assert Routing.from_json(routing(glue, {}).to_json()) == routing(glue, {})
+
+
+def test_json_with_declared_columns_needs_no_registry_behind_a_frame() -> None:
+    """Of either kind: it is cut off."""
+    for frame in ("confluent", "glue"):
+        made = routing(loaded(f'[value_format]\nframe = "{frame}"\n{TYPES}'), DECLARED)
+        assert made.value_format == replace(JSON, frame=frame) and not made.has_ids  # type: ignore[arg-type]
 
 
 def test_a_field_is_what_json_was_in_both_spellings() -> None:
@@ -158,6 +183,15 @@ def test_a_proto_file_is_compiled_with_all_that_it_imports() -> None:
          "schema_files has no effect with kind = json_schema and frame"),
         (AVRO, "[value_format] in exporter.toml: needs schema_files, or [schema_registry] urls"),
         (AVRO + 'frame = "confluent"\n', "frame = confluent needs [schema_registry] urls"),
+        (AVRO + 'frame = "glue"\n', "frame = glue needs [schema_registry] kind = glue"),
+        (AVRO + 'frame = "glue"\n' + REGISTRY, "frame = glue needs [schema_registry] kind = glue"),
+        (AVRO + 'frame = "confluent"\n' + GLUE, "frame = confluent needs [schema_registry] urls"),
+        ('[value_format]\nframe = "glue"\nenvelope = "debezium"\n', "envelope needs kind = json_schema"),
+        (GLUE, "has no effect: no format is one of avro, protobuf, json_schema with frame = glue"),
+        (AVRO + GLUE + 'urls = ["http://a:1"]\n', "urls has no effect with kind = glue"),
+        (AVRO + GLUE + 'token = "abcdefgh"\n', "token has no effect with kind = glue"),
+        (AVRO + REGISTRY + 'region = "eu-north-1"\n', "region has no effect with kind = confluent"),
+        (AVRO + GLUE + 'endpoint_url = "glue"\n', "should be http://host:port"),
         (AVRO + 'kinds = "a"\n' + REGISTRY, "did you mean kind?"),
         ('[topic_formats."("]\nkind = "json"\n', "'(' is no regular expression"),
         ('[topic_formats.a]\nkind = "avro"\n', "'a': needs schema_files"),
