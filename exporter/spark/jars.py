@@ -1,9 +1,9 @@
 """The jars that pip does not bring: which ones exactly, where they are kept, how they are fetched.
 
-jars.txt lists every jar with its SHA-256, those of a Spark for each minor version. They are fetched once, with the Ivy that pyspark ships, into the
-cache folder ($EXPORTER_CACHE_DIR, else the user's cache folder) and put on the class path from there.
-No dependency is ever resolved: Ivy gets the list with transitive="false" and no POM is read, so nothing
-that is not in jars.txt can arrive. Once a set is there, neither the network nor Java is touched.
+jars.txt lists every jar with its SHA-256, those of a Spark for each minor version. They are fetched once, with the
+Ivy that pyspark ships, into the cache folder ($EXPORTER_CACHE_DIR, else the user's cache folder) and put on the class
+path from there. No dependency is ever resolved: Ivy gets the list with transitive="false" and no POM is read, so
+nothing that is not in jars.txt can arrive. Once a set is there, neither the network nor Java is touched.
 
     $EXPORTER_CACHE_DIR/jars/<set>/
         <artifact>-<version>.jar    (.so, .dylib) appears by a rename, whole and checked
@@ -23,7 +23,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -159,8 +159,7 @@ def all_listed() -> list[Jar]:
     """Every jar of jars.txt, in its order."""
     text = resources.files("exporter.spark").joinpath("jars.txt").read_text("utf-8")
     lines = [line.split() for line in text.splitlines() if line.strip() and not line.startswith("#")]
-    parted = [(name.partition("@"), rest) for name, *rest in lines]
-    return [Jar(set_name, *rest, spark=spark) for (set_name, _, spark), rest in parted]
+    return [replace(Jar(name.partition("@")[0], *rest), spark=name.partition("@")[2]) for name, *rest in lines]
 
 
 @functools.cache

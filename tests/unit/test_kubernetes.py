@@ -130,7 +130,8 @@ def test_the_driver_may_make_its_executors_and_they_are_of_its_image(settings: S
     account = settings.spark["spark.kubernetes.authenticate.executor.serviceAccountName"]
     assert "eks.amazonaws.com/role-arn" in MANIFESTS["ServiceAccount", account]["metadata"]["annotations"]
     assert settings.spark["spark.kubernetes.container.image"] == CONTAINER["image"]
-    assert {one["metadata"]["namespace"] for one in MANIFESTS.values()} == {settings.spark["spark.kubernetes.namespace"]}
+    namespaces = {one["metadata"]["namespace"] for one in MANIFESTS.values()}
+    assert namespaces == {settings.spark["spark.kubernetes.namespace"]}
     rules = {kind: rule["verbs"] for rule in MANIFESTS["Role", "exporter"]["rules"] for kind in rule["resources"]}
     assert {"create", "get", "list", "watch", "delete", "deletecollection"} <= {*rules["pods"]}
 
