@@ -88,8 +88,10 @@ class Health:
     def status(self) -> dict[str, Any]:
         """What /status answers, ready for JSON."""
         snapshot = self._watch.snapshot
-        found = snapshot.as_dict() if snapshot is not None else {"app": self._watch.app, **STARTING}
-        return {**found, "hangs": self.late()}
+        if snapshot is None:
+            return {"app": self._watch.app, **STARTING, "hangs": self.late()}
+        ends_secs = None if snapshot.ends_at is None else self._clock() - snapshot.ends_at
+        return {**snapshot.as_dict(), "ends_secs": ends_secs, "hangs": self.late()}
 
     def page(self) -> str:
         """What / answers: a page that is PAGE_SECS old at most, or as old as PAGE_SHARE asks for."""

@@ -61,7 +61,7 @@ class Snapshot:
     """at, started: monotonic seconds. wall_ms: the clock's time at `at`. waiting: owned, but not recovered yet.
     stuck: which cannot be read on, and why.
 
-    ends: offset after the last record, as last read; readable: after the last one before an open transaction, which
+    ends: offset after the last record, as last read, at ends_at; readable: after the last one before an open transaction, which
     has been open for open_secs. marks: through which time offsets reach. verdicts: of start-up,
     per partition; log_verdicts: of the cross-check with the write-ahead log, per event type and partition.
     leases: state -> partitions. wal_calls: (call, outcome) -> count. owed: completions that the log lacks.
@@ -82,6 +82,7 @@ class Snapshot:
     stuck: Mapping[TopicPartition, str] = field(default_factory=dict)
     writers: Mapping[WriterKey, Writer] = field(default_factory=dict)
     ends: Mapping[TopicPartition, int] = field(default_factory=dict)
+    ends_at: float | None = None
     readable: Mapping[TopicPartition, int] = field(default_factory=dict)
     open_secs: Mapping[TopicPartition, float] = field(default_factory=dict)
     marks: Mapping[TopicPartition, Marks] = field(default_factory=dict)

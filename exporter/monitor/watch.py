@@ -83,6 +83,7 @@ class Watch:
         self._wall = wall
         self._marks: dict[TopicPartition, Marks] = {}
         self._ends: dict[TopicPartition, int] = {}
+        self._ends_at: float | None = None
         self._readable: dict[TopicPartition, int] = {}
         self._open: dict[TopicPartition, tuple[int, float, float]] = {}
         self._stuck_since: dict[TopicPartition, float] = {}
@@ -125,6 +126,7 @@ class Watch:
         Where records cannot be read although they are there, a transaction is open since that has stood still.
         """
         self._ends, self._readable = dict(ends), dict(ends if readable is None else readable)
+        self._ends_at = now
         before, self._open = self._open, {}
         for tp, end in ends.items():
             self._mark(tp, end - 1, int(self._wall() * 1000))
@@ -197,6 +199,7 @@ class Watch:
             stuck={tp: error for tp, error in stuck.items() if tp in mine},
             writers=dict(writers),
             ends=dict(self._ends),
+            ends_at=self._ends_at,
             readable=dict(self._readable),
             open_secs={tp: looked - since for tp, (_, since, looked) in self._open.items()},
             marks=dict(self._marks),

@@ -124,9 +124,11 @@ def wait_caught_up(
 ) -> Status:
     """Ask until everything that is in the topics now is committed; the last answer.
 
-    A task that does not answer or is not ready is waited for as well. Raises FoundProblem after `timeout_secs`.
+    A task that does not answer or is not ready is waited for as well, and so is one that has not asked for the topics'
+    ends since this began: it would call itself done by ends of before. Raises FoundProblem after `timeout_secs`.
     """
-    deadline, ends = clock() + timeout_secs, Goals()
+    began, ends = clock(), Goals()
+    deadline = began + timeout_secs
     while True:
         try:
             status = ask()
@@ -136,9 +138,12 @@ def wait_caught_up(
             ends = {**goals(status), **ends}
             left = behind(status, ends)
             dark = unknown(status)
-            if status.get("ready", True) and not left and not dark:
+            old = (status.get("ends_secs") or 0.0) > clock() - began
+            if status.get("ready", True) and not left and not dark and not old:
                 return status
             why = status.get("not_ready") or dark or f"{left:,} offsets are not committed{held_back(status)}"
+            if old and not left:
+                why = "the ends of the topics were not asked for since"
         if clock() >= deadline:
             raise FoundProblem(f"not caught up after {timeout_secs:.0f} s: {why}")
         sleep(min(WATCH_SECS, max(0.1, deadline - clock())))

@@ -267,10 +267,10 @@ def test_an_anchor_that_is_there_is_adopted_and_reading_goes_back_to_it(
     produce(e.kafka, e.topic, {0: [event("click", 1), event("order", 31)]})
     real = MetTypes.anchor
 
-    def late(self: MetTypes, wanted: Any) -> Any:
+    def late(self: MetTypes, wanted: Any, to_make: Any) -> Any:
         monkeypatch.setattr(MetTypes, "anchor", real)
-        real(self, {key: Position(0, 9) for key in wanted})
-        return real(self, wanted)
+        real(self, {key: Position(0, 9) for key in wanted}, to_make)
+        return real(self, wanted, to_make)
 
     monkeypatch.setattr(MetTypes, "anchor", late)
     service = e.run(spark)

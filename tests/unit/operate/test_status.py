@@ -169,12 +169,28 @@ def test_waiting_for_too_long_is_a_found_problem_that_says_what_is_left() -> Non
         (snapshot(writer("order", P0, 5), ends={P0: 1011}).as_dict(), "1,005 offsets are not committed"),
         (snapshot(writer("order", P0, 5), ends={P0: 11}, readable={P0: 6}, open_secs={P0: 1200.4}).as_dict(),
          "5 offsets are not committed; a transaction has been open for 1,200 s in events-0"),
+        ({**snapshot(writer("order", P0, 5), ends={P0: 6}).as_dict(), "ends_secs": 12.5},
+         "the ends of the topics were not asked for since"),
         (snapshot(writer("order", P0, 5), stopping=True).as_dict(), "it is stopping"),
     ):
         now[0] = 0.0
         with pytest.raises(FoundProblem, match=says):
             how_far.wait_caught_up(lambda found=moment: found, 10, lambda: now[0], sleep)
         assert 10 <= now[0] < 13
+
+
+def test_only_ends_that_were_read_since_count() -> None:
+    """What was sent just before the wait began may be behind the ends that a task read a moment earlier."""
+    now = [0.0]
+
+    def ask() -> dict[str, Any]:
+        now[0] += 1.0
+        seen = snapshot(writer("order", P0, 5), ends={P0: 6 if now[0] < 3 else 11})
+        done = snapshot(writer("order", P0, 10), ends={P0: 11})
+        return {**(done if now[0] > 4 else seen).as_dict(), "ends_secs": now[0] + 0.1 if now[0] < 3 else 0.2}
+
+    found = how_far.wait_caught_up(ask, 100, lambda: now[0], lambda secs: None)
+    assert found["positions"][0]["end"] == 11
 
 
 def from_tables(*positions: tuple[str, int, int | None, int]) -> Any:
