@@ -62,7 +62,7 @@ class StagingOrder:
     columns: event type -> what is decoded of it, where that is more than what is declared (core/evolved.py).
     evolutions: of which types it is told what was seen beside that.
     sync: whether a task brings each file that it writes to disk, because nobody else can (stores/file.py).
-    json_text: how columns for any JSON hold their values. schemas: what is decided of schema ids (protocol 3.8).
+    json_text, rescue_empty: as TableOptions has them. schemas: what is decided of schema ids (protocol 3.8).
     record_columns: what tables have of the record itself, beside what envelopes say. kept: event type -> which of these
     columns its table has; None: all have them, or get them. compression: codec of the files, as FileOrigin has it.
     times: of which times the tasks tell the greatest (protocol 4.12).
@@ -87,6 +87,7 @@ class StagingOrder:
     columns: Mapping[str, str] = field(default_factory=dict)
     evolutions: Evolutions = field(default_factory=Evolutions)
     json_text: JsonText = "as_sent"
+    rescue_empty: bool = False
     specs: Specs = field(default_factory=Specs)
     schemas: KnownSchemas = NO_SCHEMAS
     record_columns: RecordColumns = field(default_factory=RecordColumns)

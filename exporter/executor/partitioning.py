@@ -16,9 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exporter.arrow.keys import partition_keys
+from exporter.executor.empty import RESCUED
 from offsets.partitions import Partition, Spec, fits
-
-RESCUED = "_rescued"
 
 
 class Partitioning:

@@ -31,6 +31,7 @@ from exporter.core.routing import DEAD_LETTERS
 from exporter.core.writers import PartitionPlan, StagedFile
 from exporter.executor import headers
 from exporter.executor.by_partition import Unsplit
+from exporter.executor.empty import RESCUED, without_empty
 from exporter.executor.extras import Extras
 from exporter.executor.framing import Framing
 from exporter.executor.letters import Dead, coordinates, dead_letter_rows
@@ -210,7 +211,7 @@ class _Task:
         decoded = self._readers.decoder(name, tp.topic).decode(values, timestamps)
         found = shaped(name, decoded, self._readers.shaper(name), batch, rows, tp.topic)
         self._steps.now("route")
-        self._counts[tp].update(rescued=decoded.rescued, ignored=decoded.ignored, truncated=decoded.truncated)
+        self._counts[tp].update(ignored=decoded.ignored, truncated=decoded.truncated)
         bound, taken = plan.bound(name), found.rows
         if bound is None:
             return found.bad
@@ -231,8 +232,11 @@ class _Task:
             if schemas is not None:
                 self._framing.met(name, tp, schemas, taken)
             if self._readers.form(tp.topic).carries_schemas and self._order.evolutions.of(name) is not None:
-                beyond = taken.filter(table["_rescued"].is_valid())
+                beyond = taken.filter(table[RESCUED].is_valid())
                 self._framing.met_carried(name, tp, batch.column("value").take(beyond))
+            if not self._order.rescue_empty:
+                table = without_empty(table)
+            self._counts[tp]["rescued"] += table.num_rows - table[RESCUED].null_count
             self._placed.append(taken)
             self._add_rows(name, tp, table, keys)
         return found.bad

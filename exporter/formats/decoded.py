@@ -13,14 +13,13 @@ class Decoded:
 
     table: one row per good record: the declared columns, `_rescued` (string) and `_event_time`
     (timestamp[us, UTC], never null); of values in an envelope also `_cdc`, its key null. good: ascending
-    int32 input rows. bad: (input row, stage, reason), ascending. rescued: good records with a `_rescued`
-    text. ignored: unknown fields left out of good records. truncated: timestamps that lost fraction digits
-    7-9, in good records and those that only a time out of its bounds made bad.
+    int32 input rows. bad: (input row, stage, reason), ascending. ignored: unknown fields left out of good
+    records. truncated: timestamps that lost fraction digits 7-9, in good records and those that only a time
+    out of its bounds made bad.
     """
 
     table: pa.Table
     good: pa.Int32Array
     bad: list[tuple[int, str, str]]
-    rescued: int = 0
     ignored: int = 0
     truncated: int = 0

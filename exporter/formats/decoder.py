@@ -99,7 +99,6 @@ class Decoder:
             table,
             rows,
             sorted(bad),
-            rescued=len(rows) - table["_rescued"].null_count,
             ignored=pc.sum(ignored).as_py() or 0,
             truncated=read.truncated,
         )

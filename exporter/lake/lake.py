@@ -50,6 +50,7 @@ class Lake:
         self.session = session
         self.sync = sync = sync and self.store.syncs
         self.json_text = options.json_text
+        self.rescue_empty = options.rescue_empty
         self.type_widening = options.type_widening
         self.record_columns = options.record_columns
         self.compression = options.compression

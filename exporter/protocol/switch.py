@@ -177,6 +177,7 @@ class Switcher:
             untimed=untimed(views),
             columns=decoded_as_is(old, views),
             json_text=lake.json_text,
+            rescue_empty=lake.rescue_empty,
             specs=lake.specs.with_tables(views),
             record_columns=lake.record_columns,
             kept=kept(views, record_fields(lake.record_columns, old)),

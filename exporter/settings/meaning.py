@@ -142,6 +142,7 @@ def table_options(settings: Settings) -> TableOptions:
     """How tables are made and filled."""
     return TableOptions(
         json_text=settings.json_text,
+        rescue_empty=settings.rescue_empty,
         specs=specs_of(settings),
         type_widening=settings.type_widening,
         record_columns=record_columns(settings),

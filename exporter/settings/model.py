@@ -77,6 +77,11 @@ class Settings(Places):
         description="What becomes of fields without a column: kept in _rescued, left out, or the record is a dead "
         "letter.",
     )
+    rescue_empty: bool = Field(
+        default=False,
+        description="Whether _rescued holds what is empty throughout, too: null, {}, [], objects and arrays of nothing "
+        "else. By default it is null where there is no more than that.",
+    )
     evolve: Literal["off", "add"] = Field(
         default="off",
         description="What becomes of fields that no column holds: they stay in _rescued, or the table gets columns for "

@@ -109,6 +109,7 @@ class NextRound:
             columns=dict(self._known.planned.decoded),
             evolutions=self._known.planned.evolutions,
             json_text=self._lake.json_text,
+            rescue_empty=self._lake.rescue_empty,
             specs=self._known.specs,
             schemas=self._known.decided,
             record_columns=self._lake.record_columns,

@@ -3,8 +3,9 @@
     deltalake reads the rows ── columns and `_rescued` merged ── {(topic, partition, offset): document}
     json.loads of what was sent ───────────────────────────────┴─ where they differ
 
-Objects are merged by key, arrays by position, else `_rescued` has the word. Null is absent. Times, dates, binaries and
-decimals stand in a document as Python has them, and are compared with the text that was sent.
+Objects are merged by key, arrays by position, else `_rescued` has the word. Null is absent, and where there is no
+`_rescued` so is what has nothing but nulls in it. Times, dates, binaries and decimals stand in a document as Python has
+them, and are compared with the text that was sent.
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ At = tuple[str, int, int]
 OURS = frozenset({"_kafka", "_event_time", "_rescued", "day"})
 
 
+class Bare(dict[str, Any]):
+    """The document of a row without `_rescued`."""
+
+
 def documents(table: deltalake.DeltaTable | Path | str, ours: Collection[str] = OURS) -> dict[At, dict[str, Any]]:
     """What the rows stand for. ours: columns that are no part of a document; a position that is there twice raises."""
     opened = table if isinstance(table, deltalake.DeltaTable) else deltalake.DeltaTable(table)
@@ -36,7 +41,8 @@ def documents(table: deltalake.DeltaTable | Path | str, ours: Collection[str] = 
         at = tuple(row["_kafka"][name] for name in ("topic", "partition", "offset"))
         assert at not in found, f"{at} is there twice"
         columns = {one["name"]: _value(one["type"], row[one["name"]], _marks(one)) for one in fields}
-        found[at] = _merged(columns, _json(row["_rescued"] or "{}"))
+        rest = row["_rescued"]
+        found[at] = Bare(columns) if rest is None else _merged(columns, _json(rest))
     return found
 
 
@@ -47,7 +53,8 @@ def differences(
     lines = [(at, "$", _json(sent[at]), None) for at in sent.keys() - found.keys()]
     lines += [(at, "$", None, found[at]) for at in found.keys() - sent.keys()]
     for at in sorted(found.keys() & sent.keys()):
-        lines += [(at, *one) for one in _unlike(_json(sent[at]), found[at], "$", dropped)]
+        value = _without_nothing(_json(sent[at]), found[at]) if isinstance(found[at], Bare) else _json(sent[at])
+        lines += [(at, *one) for one in _unlike(value, found[at], "$", dropped)]
     return lines
 
 
@@ -81,6 +88,24 @@ def _merged(column: Any, rest: Any) -> Any:
     return column if rest is None else rest
 
 
+def _without_nothing(sent: Any, found: Any) -> Any:
+    """What was sent, null where it has nothing but nulls and nothing was found."""
+    if found is None and not _leaves(sent):
+        return None
+    if isinstance(sent, dict):
+        inside = found if isinstance(found, dict) else {}
+        return {name: _without_nothing(one, inside.get(name)) for name, one in sent.items()}
+    if isinstance(sent, list) and isinstance(found, list) and len(sent) == len(found):
+        return [_without_nothing(one, other) for one, other in zip(sent, found, strict=True)]
+    return sent
+
+
+def _leaves(value: Any) -> list[Any]:
+    """All scalars in a value."""
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [leaf for one in inside for leaf in _leaves(one)] + [value] * (type(value) not in (dict, list, type(None)))
+
+
 def _unlike(sent: Any, found: Any, path: str, dropped: Collection[str]) -> Iterator[tuple[str, Any, Any]]:
     if isinstance(sent, dict) and (isinstance(found, dict) or _all_dropped(sent, path, dropped)):
         inside = found or {}
@@ -95,7 +120,8 @@ def _unlike(sent: Any, found: Any, path: str, dropped: Collection[str]) -> Itera
 
 def _all_dropped(sent: Mapping[str, Any], path: str, dropped: Collection[str]) -> bool:
     """Whether nothing of an object needs to be anywhere."""
-    return bool(sent) and all(any(f"{one}.".startswith(f"{path}.{name}.") for one in dropped) for name in sent)
+    there = [name for name, one in sent.items() if one is not None]
+    return bool(there) and all(any(f"{one}.".startswith(f"{path}.{name}.") for one in dropped) for name in there)
 
 
 def _same(sent: Any, found: Any) -> bool:

@@ -60,6 +60,18 @@ def test_a_spoilt_row_is_told(tmp_path: Path, changed: dict[str, Any], path: str
     assert found[0][1] == path
 
 
+def test_only_of_a_row_without_rescued_may_be_missing_what_has_nothing_in_it(tmp_path: Path) -> None:
+    """At any depth, in what a column has of an object too; never a value."""
+    bare = SENT.replace(b',"y":2.50', b',"y":{"z":[null,{}]}').replace(b"[1e2]", b"[[]]")
+    found = documents(table(tmp_path, _rescued=None))
+    assert differences(found, {("t", 0, 7): bare}, ["$.type"]) == []
+    told = differences(found, {("t", 0, 7): bare.replace(b"[[]]", b'[[""]]')}, ["$.type"])
+    assert [(path, sent) for _, path, sent, _ in told] == [("$.u", {"n": None, "v": [[""]]})]
+    held = documents(table(tmp_path / "held", _rescued='{"w":1}'))
+    told = differences(held, {("t", 0, 7): bare[:-1] + b',"w":1}'}, ["$.type"])
+    assert [path for _, path, _, _ in told] == ["$.l[0].y", "$.u"]
+
+
 def test_a_row_and_a_record_without_the_other_are_told(tmp_path: Path) -> None:
     """Whole, under their coordinates."""
     found = differences(documents(table(tmp_path)), {("t", 0, 8): b"{}"})

@@ -151,6 +151,7 @@ class Feed:
         return StagingOrder(
             self._lake.root, app, self._routing, plans, dict(self._fingerprints), footers, replays=replays,
             sync=self._lake.tasks_sync, untimed=untimed(self._reading.views), json_text=self._lake.json_text,
+            rescue_empty=self._lake.rescue_empty,
             columns=dict(self._planned.decoded), evolutions=self._planned.evolutions,
             specs=self._lake.specs.with_tables(self._reading.views), record_columns=self._lake.record_columns,
             kept=kept(self._reading.views, record_fields(self._lake.record_columns, self._routing)),

@@ -264,6 +264,38 @@ def test_a_declared_column_may_leave_in_rescued_what_it_cannot_hold() -> None:
         assert places([column("c", "string")], {"c": ""}, {}, unknown_fields=policy) == ["$.c"]
 
 
+EMPTY = [None, {}, [], [None], [[], {}], {"a": None}, {"a": {"b": [{}, [None]]}, "": []}]
+FULL = ["", 0, False, "null", "{}", [""], {"a": [{"b": None}, {"c": 0}]}, [[], [[False]]]]
+
+
+@pytest.mark.parametrize("sent", EMPTY)
+def test_without_rescued_nothing_that_is_empty_is_missed(sent: Any) -> None:
+    """Where no column holds it: in one that nobody declared, in the fields of one, in a type without any."""
+    grown = [column("x", "long", **{EVOLVED: "t/0/1"})]
+    assert places([column("x", "long")], {"x": 1, "u": sent, "v": sent}, {"x": 1}) == []
+    assert places([], {"x": sent}, {}, table=grown) == [] == places([], {"x": sent}, {})
+    struct = [column("s", array(record(column("x", "long"))))]
+    assert places(struct, {"s": [{"x": 1, "u": sent}]}, {"s": [{"x": 1}]}) == []
+    how = {"type_from": TypeFrom("json", "m.type")}
+    assert places([column("x", "long")], {"x": 1, "m": {"type": "a", "u": sent}}, {"x": 1}, **how) == []
+    assert places([column("x", "long")], {"x": 1, "u": sent}, {"x": 1}, {"u": sent}) == [], "it may be there all the same"
+
+
+@pytest.mark.parametrize("sent", EMPTY[1:])
+def test_what_is_empty_is_missed_beside_a_rescued_value_and_in_a_declared_column(sent: Any) -> None:
+    """`_rescued` is whole or null; and a column that the settings name holds what was sent."""
+    assert places([column("x", "long")], {"u": sent, "v": 1}, {}, {"v": 1}) == ["$.u"]
+    assert places([column("x", "long")], {"x": sent}, {}) == ["$.x"]
+
+
+@pytest.mark.parametrize("sent", FULL)
+def test_a_value_that_is_not_empty_is_always_missed(sent: Any) -> None:
+    """However deep among empty ones it stands."""
+    for where in (sent, [None, sent], {"a": {}, "b": {"c": [[], sent]}}):
+        assert places([column("x", "long")], {"x": 1, "u": where}, {"x": 1}) == ["$.u"]
+        assert places([], {"x": where}, {}, table=[column("x", "long", **{EVOLVED: "t/0/1"})]) == ["$.x"]
+
+
 def test_no_value_is_told() -> None:
     """A difference says where, and what kind of thing stands there."""
     (found,) = differences([column("x", "string")], {"x": "secret"}, {"x": "SECRET"})

@@ -51,7 +51,7 @@ class Place:
         poison: Any = SimpleNamespace(is_next=lambda rounds, plan: self.deadly, condemn=self.condemn)
         self.store = FileStore("/lake")
         lake: Any = SimpleNamespace(
-            app="app", root="lake", tasks_sync=True, json_text="as_sent",
+            app="app", root="lake", tasks_sync=True, json_text="as_sent", rescue_empty=False,
             table=lambda name: SimpleNamespace(store=self.store.below(name)), record_columns=RecordColumns(),
             compression="gzip",
             store=self.store,

@@ -151,7 +151,7 @@ class World:
     def given(self) -> dict[str, Any]:
         view: Callable[[], Any] = lambda: self.committer.view(DEAD_LETTERS)  # noqa: E731
         lake: Any = SimpleNamespace(
-            type_widening=False, app="app", root="lake", tasks_sync=False, json_text="as_sent",
+            type_widening=False, app="app", root="lake", tasks_sync=False, json_text="as_sent", rescue_empty=False,
             table=lambda name: SimpleNamespace(view=view, store=FileStore("/lake")), store=FileStore("/lake"),
             record_columns=RecordColumns(), compression="",
         )  # fmt: skip

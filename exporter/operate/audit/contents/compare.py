@@ -3,6 +3,7 @@
     a member of an object    in its column; or in `_rescued`, and the column null; of an object or array, part in each
     an array                 position by position; `_rescued` has null where an element has nothing for it
     null                     as if it were not there
+    {}, [], and what has nothing else in it   where `_rescued` is null as if they were not there either
 
 What a configuration lets go of is excused: the fields of the event type and the event time, if no column is declared
 for them, and with `unknown_fields = "ignore"` whatever is not declared. The event time is then looked for in
@@ -102,7 +103,7 @@ class Configured:
             columns, rest = read_row(held), None if rescued is None else read(rescued)
         except NotJson as error:
             return [Difference("$", shown(sent), f"no JSON: {error}")]
-        walk = _Walk(self.drops)
+        walk = _Walk(Lets(self.drops, rescued is None))
         if self.made is None:
             walk.members(self.root, sent, columns, rest, self.excused, ())
         else:
@@ -146,11 +147,21 @@ def _same_types(declared_json: str, table_json: str, names: Collection[str]) -> 
     return {name: kind for name, kind in declared.items() if name in names and kind == table.get(name)}
 
 
-class _Walk:
-    """Through one value, its columns and its `_rescued` side by side."""
+class Lets(NamedTuple):
+    """What may be nowhere of a value that no column holds. empty: {}, [], and what has nothing else in it."""
 
-    def __init__(self, drops: bool) -> None:
-        self._drops = drops
+    all: bool
+    empty: bool
+
+
+NOTHING_GOES = Lets(False, False)
+
+
+class _Walk:
+    """Through one value, its columns and its `_rescued` side by side. lets: go of what nobody has declared."""
+
+    def __init__(self, lets: Lets) -> None:
+        self._lets = lets
         self.found: list[Difference] = []
 
     def members(
@@ -166,14 +177,14 @@ class _Walk:
             if here is not None or kept is not None or left is not None:
                 self._known(child, here, kept, left, excused.get(name, _NOTHING), (path, name))
         for name in (name for name in sent if name not in fields):
-            self._unknown(sent[name], rest.get(name), excused.get(name, _NOTHING), self._drops, (path, name))
+            self._unknown(sent[name], rest.get(name), excused.get(name, _NOTHING), self._lets, (path, name))
         for name in (name for name in rest if name not in fields and name not in sent):
             if rest[name] is not None:
                 self._differ((path, name), None, f"{shown(rest[name])} in `_rescued`")
 
     def beside(self, name: str, sent: Any, rest: Any, excused: Excused) -> None:
         """A member at the top that fills no column."""
-        self._unknown(sent, rest, excused.get(name, _NOTHING), self._drops, ((), name))
+        self._unknown(sent, rest, excused.get(name, _NOTHING), self._lets, ((), name))
 
     def _known(self, node: Node, sent: Any, held: Any, rest: Any, excused: Any, path: _Path) -> None:
         """A value that has a column, or a part of one. held: what is in there, rest: in `_rescued`."""
@@ -182,7 +193,7 @@ class _Walk:
             return
         if held is None:
             mine = excused if node.evolved else _NOTHING
-            self._unknown(sent, rest, mine, self._drops and node.evolved, path)
+            self._unknown(sent, rest, mine, self._lets if node.evolved else NOTHING_GOES, path)
         elif isinstance(node, Members):
             self.members(node, sent, held, rest, excused if excused is not IT else _NOTHING, path)
         elif isinstance(node, Items):
@@ -212,19 +223,19 @@ class _Walk:
         for name in dict.fromkeys([*sent, *held, *rest]):
             self._known(node.item, sent.get(name), held.get(name), rest.get(name), _NOTHING, (path, name))
 
-    def _unknown(self, sent: Any, rest: Any, excused: Any, drops: bool, path: _Path) -> None:
+    def _unknown(self, sent: Any, rest: Any, excused: Any, lets: Lets, path: _Path) -> None:
         """A value that is in `_rescued`, all of it."""
         sent = sent.as_in(rest) if isinstance(sent, (Pairs, Either)) else sent
         if rest is None:
-            if not (drops or _is_excused(sent, excused)):
+            if not (lets.all or _is_excused(sent, excused, lets.empty)):
                 self._differ(path, sent, "nothing")
         elif type(sent) is dict and type(rest) is dict:
             inner = _NOTHING if excused is IT else excused
             for name in dict.fromkeys([*sent, *rest]):
-                self._unknown(sent.get(name), rest.get(name), inner.get(name, _NOTHING), False, (path, name))
+                self._unknown(sent.get(name), rest.get(name), inner.get(name, _NOTHING), NOTHING_GOES, (path, name))
         elif type(sent) is list and type(rest) is list and len(sent) == len(rest):
             for at, here in enumerate(sent):
-                self._unknown(here, rest[at], _NOTHING, False, (path, at))
+                self._unknown(here, rest[at], _NOTHING, NOTHING_GOES, (path, at))
         elif not same_scalar(sent, rest):
             self._differ(path, sent, f"{shown(rest)} in `_rescued`")
 
@@ -232,11 +243,15 @@ class _Walk:
         self.found.append(Difference(_shown(path), shown(sent), in_table))
 
 
-def _is_excused(sent: Any, excused: Any) -> bool:
-    """Whether a value may be nowhere: null, or all in it is excused."""
+def _is_excused(sent: Any, excused: Any, empty: bool) -> bool:
+    """Whether a value may be nowhere: null, or all in it is excused. empty: what has nothing in it is, too."""
     if sent is None or excused is IT:
         return True
-    return bool(excused) and type(sent) is dict and all(_is_excused(sent[n], excused.get(n, _NOTHING)) for n in sent)
+    if type(sent) is dict:
+        return (empty or bool(excused)) and all(_is_excused(sent[n], excused.get(n, _NOTHING), empty) for n in sent)
+    if isinstance(sent, Either):
+        return any(_is_excused(one, excused, empty) for one in (sent.value, sent.parts))
+    return empty and isinstance(sent, list) and all(_is_excused(one, _NOTHING, True) for one in sent)
 
 
 def _excused(routing: Routing) -> Excused:
