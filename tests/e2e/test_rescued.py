@@ -72,8 +72,8 @@ def is_whole(e: Export, spark: Any) -> None:
 def test_whoever_asks_for_rescued_rows_finds_values_alone(
     kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any
 ) -> None:
-    """Also in a lake that has rows of before, and of a replay. Nothing is switched or drained for it, documents are
-    whole to both readers, and a row that lacks a value is found."""
+    """Also in a lake that has rows of before; a replay goes by the settings of its day. Nothing is switched or drained
+    for it, documents are whole to both readers, and a row that lacks a value is found."""
     fields = [*EMPTY, *FULL]
     e = Export(kafka, topic(), tmp_path, fresh_name("app"), types={"hook": COLUMNS})
     produce(kafka, e.topic, {0: [hook(number, **one) for number, one in enumerate(fields)]})
@@ -90,12 +90,12 @@ def test_whoever_asks_for_rescued_rows_finds_values_alone(
     assert {epoch for epoch, _ in e.positions().values()} == {0}
     naive.assert_each_once(e)
     is_whole(e, spark)
-    late = e.with_({"hook": COLUMNS, "late": COLUMNS})
+    late = e.with_({"hook": COLUMNS, "late": COLUMNS}, rescue_empty=True)
     late.run(spark)
     with late.bench(spark) as bench:
         replayed = Replay(bench.lake, bench.routing, Chosen()).run(apply=True)
     assert sum(one.rows for one in replayed if one.name == "late") == len(fields)
-    assert rescued(late, "late") == [None] * len(EMPTY) + [*map(whole, FULL)]
+    assert rescued(late, "late") == [*map(whole, fields)]
     is_whole(late, spark)
     lost = f"_kafka.offset = {new[0]['_kafka']['offset']}"
     spark.sql(f"UPDATE {late.sql_name('hook')} SET _rescued = NULL WHERE {lost}")

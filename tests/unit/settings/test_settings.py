@@ -554,7 +554,7 @@ def test_routing_carries_exactly_what_decides_where_a_record_goes() -> None:
     assert made.types == (("order", '{"fields":[],"type":"struct"}'),)
     assert (made.generation, made.record_bytes_max, made.event_time_min_us) == (3, 5, 978_307_200_000_000)
     assert made.fingerprint() == routing(settings, {"order": '{"fields":[],"type":"struct"}'}).fingerprint()
-    no_part = {"roll_age_max_secs": 1, "json_text": "canonical"}
+    no_part = {"roll_age_max_secs": 1, "json_text": "canonical", "rescue_empty": True}
     other = load(write(), {**no_part, "generation": 3, "event_time_min": "2001-01-01T01:00:00+01:00"}, {})
     assert routing(other, made.schemas) == replace(made, record_bytes_max=10_000_000)
 
