@@ -234,7 +234,7 @@ class _Task:
             if self._readers.form(tp.topic).carries_schemas and self._order.evolutions.of(name) is not None:
                 beyond = taken.filter(table[RESCUED].is_valid())
                 self._framing.met_carried(name, tp, batch.column("value").take(beyond))
-            if not self._order.rescue_empty:
+            if not self._order.rescue_empty:  # behind what adds to `_rescued`, and what columns follow from
                 table = without_empty(table)
             self._counts[tp]["rescued"] += table.num_rows - table[RESCUED].null_count
             self._placed.append(taken)
@@ -251,13 +251,7 @@ class _Task:
         self._counts[tp][FILTERED + name] += len(fresh)
         self._placed.append(fresh)
 
-    def _add_dead(
-        self,
-        batch: pa.RecordBatch,
-        tp: TopicPartition,
-        plan: PartitionPlan,
-        dead: list[Dead],
-    ) -> None:
+    def _add_dead(self, batch: pa.RecordBatch, tp: TopicPartition, plan: PartitionPlan, dead: list[Dead]) -> None:
         """One dead-letter row per bad record, whole value and headers kept, by the same machinery as any table."""
         bound = plan.bounds[DEAD_LETTERS]
         all_offsets = batch.column("offset")
