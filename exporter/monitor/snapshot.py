@@ -61,9 +61,9 @@ class Snapshot:
     """at, started: monotonic seconds. wall_ms: the clock's time at `at`. waiting: owned, but not recovered yet.
     stuck: which cannot be read on, and why.
 
-    ends: offset after the last record, as last read, at ends_at; readable: after the last one before an open transaction, which
-    has been open for open_secs. marks: through which time offsets reach. verdicts: of start-up,
-    per partition; log_verdicts: of the cross-check with the write-ahead log, per event type and partition.
+    ends: offset after the last record, as read at ends_at; readable: after the last one before an open transaction,
+    which has been open for open_secs. marks: through which time offsets reach. verdicts: of start-up, per partition;
+    log_verdicts: of the cross-check with the write-ahead log, per event type and partition.
     leases: state -> partitions. wal_calls: (call, outcome) -> count. owed: completions that the log lacks.
     schema_ids: of which nothing is decided yet; None where values have none. unregistered: tables that the catalog
     does not have; None where there is none. jobs: of [derive], that run in this task. outgrown: event type -> its
