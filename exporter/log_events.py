@@ -89,6 +89,7 @@ class Event(str, Enum):
     BROKER_SILENT = "broker_silent", "New partitions could not be looked for; asked again."
     OUTAGE_SEEN = "outage_seen", "A dependency does not answer: once a minute until it does or give_up_secs are over."
     OUTAGE_ENDED = "outage_ended", "It answers again."
+    TOKEN_NOT_RENEWED = "token_not_renewed", "No new token for Kafka is to be had: once a minute while one is good."
     WAL_UNREACHABLE = "wal_unreachable", "The write-ahead log does not answer: once a minute, with what that means."
     WAL_REACHED = "wal_reached", "It answers again."
     WAL_FINISHED = "wal_finished", "What earlier tasks had begun was marked as completed or failed in the log."

@@ -30,6 +30,13 @@ def keep_secret(*secrets: str | None) -> None:
     _known = tuple(sorted(found, key=len, reverse=True))
 
 
+def forget_secret(secret: str) -> None:
+    """Of one that is none any more, so that a process which gets new ones for years does not look for all of them."""
+    global _known
+    gone = _spellings(secret)
+    _known = tuple(known for known in _known if known not in gone)
+
+
 def _spellings(secret: str) -> set[str]:
     """A log line quotes a message that quotes an option: twice is usual."""
     found = {secret, jaas_text(secret)}

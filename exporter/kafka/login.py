@@ -22,6 +22,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from exporter.errors import BrokerSilent, ConfigError, DependencyUnreachable
+from exporter.kafka.tokens.provider import Provider
 
 CONNECT_SECS_MAX = 10.0
 KNOCK_SECS, PAUSE_SECS = 2.0, 0.2
@@ -35,6 +36,10 @@ _OTHER_NAME = (62, 64)
 """OpenSSL's X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH."""
 _OTHER_TIME = (9, 10)
 """OpenSSL's codes of a certificate that is not valid yet, and of one that has expired."""
+_HINT_PASSWORD = (
+    "check [kafka_client] sasl_plain_username and sasl_plain_password, and that the user has this mechanism"
+)
+_HINT_TOKEN = "the brokers should trust who issues these tokens: check their issuer, audience and scope, and all clocks"
 _HINT_PORT = "check the port in `brokers`, and [kafka_client] security_protocol"
 
 
@@ -87,11 +92,14 @@ def _refusals(brokers: Sequence[str]) -> list[str]:
 def probe_login(options: Mapping[str, Any]) -> Greeting | None:
     """The first broker that takes us in. options: keywords of kafka-python's clients.
 
-    None if none could be reached, or if no security is asked for: then the clients tell. Raises ConfigError for what a
-    broker, or we, refuse, and DependencyUnreachable for one that hangs up.
+    A token is got first, so that what keeps it away is told as that. None if none could be reached, or if no security
+    is asked for: then the clients tell. Raises ConfigError for what a broker, or we, refuse, and DependencyUnreachable
+    for one that hangs up.
     """
     if options.get("security_protocol", "PLAINTEXT") == "PLAINTEXT":
         return None
+    if provider := options.get("sasl_oauth_token_provider"):
+        provider.giving.current()
     refused: ConfigError | DependencyUnreachable | None = None
     for broker in options["bootstrap_servers"]:
         try:
@@ -198,16 +206,15 @@ def _log_in(connection: socket.socket, broker: str, host: str, options: Mapping[
     """Prove who we are; the user's name. Raises ConfigError."""
     from kafka.net.sasl import get_sasl_mechanism
 
-    mechanism, user = str(options["sasl_mechanism"]), str(options["sasl_plain_username"])
+    mechanism, (user, hint) = str(options["sasl_mechanism"]), _who(options)
     code, offered = _handshake(connection, mechanism)
     if code == UNSUPPORTED_MECHANISM:
-        hint = "correct [kafka_client] sasl_mechanism"
-        raise ConfigError(f"{broker} offers no {mechanism}, only {', '.join(offered)}", hint)
+        told = f"{broker} offers no {mechanism}, only {', '.join(offered)}"
+        raise ConfigError(told, "correct [kafka_client] sasl_mechanism")
     if code:
         what = "no login is asked for there" if code == ILLEGAL_STATE else f"error code {code}"
         raise ConfigError(f"{broker} refuses to begin a login: {what}", _HINT_PORT)
     refused = f"{broker} refuses the login of {user!r} with {mechanism}"
-    hint = "check [kafka_client] sasl_plain_username and sasl_plain_password, and that the user has this mechanism"
     login = get_sasl_mechanism(mechanism)(host=host, **options)
     while not login.is_done():
         token = login.auth_bytes()
@@ -223,6 +230,14 @@ def _log_in(connection: socket.socket, broker: str, host: str, options: Mapping[
     if not login.is_authenticated():
         raise ConfigError(refused, hint)
     return user
+
+
+def _who(options: Mapping[str, Any]) -> tuple[str, str]:
+    """Who logs in, and what to do if that is refused."""
+    provider: Provider | None = options.get("sasl_oauth_token_provider")
+    if provider is not None:
+        return provider.giving.name, _HINT_TOKEN
+    return str(options["sasl_plain_username"]), _HINT_PASSWORD
 
 
 def _handshake(connection: socket.socket, mechanism: str) -> tuple[int, list[str]]:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from exporter.kafka.tokens.desk import Asked
+from exporter.kafka.tokens.provider import provider_of
 from exporter.secrets import jaas_text, keep_secret
+from exporter.settings.kafka_client import KafkaClient
 from exporter.settings.model import Settings
 from exporter.settings.table import revealed
-from exporter.settings.tables import KafkaClient
 
 
 def kafka_python_options(settings: Settings) -> dict[str, Any]:
@@ -28,7 +30,9 @@ def kafka_python_options(settings: Settings) -> dict[str, Any]:
                 options[name] = str(getattr(client, name))
         if client.ssl_password is not None:
             options["ssl_password"] = revealed(client.ssl_password)
-    if client.sasl:
+    if client.by_token:
+        options |= {"sasl_mechanism": "OAUTHBEARER", "sasl_oauth_token_provider": provider_of(settings)}
+    elif client.sasl:
         options["sasl_mechanism"] = client.sasl_mechanism
         options["sasl_plain_username"] = client.sasl_plain_username
         options["sasl_plain_password"] = revealed(client.sasl_plain_password)
@@ -49,18 +53,31 @@ def spark_kafka_options(settings: Settings) -> dict[str, str]:
             options["ssl.key.password"] = client.ssl_password.get_secret_value()
         if not client.ssl_check_hostname:
             options["ssl.endpoint.identification.algorithm"] = ""
-    if client.sasl:
+    if client.by_token:
+        options |= _by_token(provider_of(settings).asked())
+    elif client.sasl:
         options |= {"sasl.mechanism": str(client.sasl_mechanism), "sasl.jaas.config": _jaas(client)}
     return {f"kafka.{name}": value for name, value in options.items()}
 
 
+def _by_token(desk: Asked) -> dict[str, str]:
+    """Of a client in the JVM, which asks this process for its tokens: the same, whatever they are made from."""
+    module = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+    return {
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.jaas.config": f"{module} required desk={_quoted(desk.url)} password={_quoted(desk.key)};",
+        "sasl.login.callback.handler.class": "exporter.KafkaTokens",
+    }
+
+
 def _jaas(client: KafkaClient) -> str:
-    """One entry of a JAAS file; quotes and backslashes are escaped as Java's StreamTokenizer reads them."""
-
-    def quoted(text: str | None) -> str:
-        return f'"{jaas_text(text or "")}"'
-
+    """One entry of a JAAS file."""
     package = "plain.Plain" if client.sasl_mechanism == "PLAIN" else "scram.Scram"
-    username, password = quoted(client.sasl_plain_username), quoted(revealed(client.sasl_plain_password))
+    username, password = _quoted(client.sasl_plain_username), _quoted(revealed(client.sasl_plain_password))
     module = f"org.apache.kafka.common.security.{package}LoginModule"
     return f"{module} required username={username} password={password};"
+
+
+def _quoted(text: str | None) -> str:
+    """Quotes and backslashes are escaped as Java's StreamTokenizer reads them."""
+    return f'"{jaas_text(text or "")}"'

@@ -9,6 +9,7 @@ Filled by load.py, shown by reference.py, turned into clients' options by kafka/
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from functools import partial
 from pathlib import Path
@@ -26,12 +27,14 @@ from pydantic import (
 from pydantic_core import InitErrorDetails
 
 from exporter.core.columns import JsonText
+from exporter.core.deployment import Deployment
 from exporter.core.seen import FIELDS_KEPT, KEYS_KEPT
 from exporter.settings.derive_tables import DERIVE, Derive
 from exporter.settings.format_tables import SchemaRegistry, TopicFormats, ValueFormatTable
+from exporter.settings.kafka_client import KafkaClient
 from exporter.settings.places import Places
 from exporter.settings.rules import broken
-from exporter.settings.tables import FREE, TABLES, EventTimeTable, KafkaClient, TypeFromTable
+from exporter.settings.tables import FREE, TABLES, EventTimeTable, TypeFromTable
 from exporter.settings.type_tables import Types
 from exporter.settings.values import (
     CRON_DEFAULT,
@@ -284,6 +287,11 @@ class Settings(Places):
     def origin(self, name: str) -> str:
         """Where a setting's value came from: `flag --x`, `environment EXPORTER_X`, `file <path>` or `default`."""
         return self._origins.get(name, "default")
+
+    @property
+    def deployment(self) -> Deployment:
+        """Where Spark runs, and what it is told."""
+        return replace(super().deployment, kafka_tokens=self.kafka_client.by_token)
 
     @property
     def selection(self) -> Topics:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from exporter.settings.format_tables import SchemaRegistry
+from exporter.settings.kafka_client import KafkaClient
 from exporter.settings.problem import Problem
-from exporter.settings.tables import KafkaClient
 
 CERTIFICATE = "-----BEGIN CERTIFICATE-----"
 _PKCS8_HINT = "convert the key with `openssl pkcs8 -topk8` and put it and the certificate chain into one file"

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import Field, model_validator
 
 from exporter.core.routing import EventTime, TypeFrom
 from exporter.settings.format_tables import SchemaRegistry, ValueFormatTable
-from exporter.settings.table import Table, check_path, revealed
+from exporter.settings.kafka_client import KafkaClient
+from exporter.settings.table import Table, check_path
 from exporter.settings.type_tables import RenameTable, TypeTable
 
 
@@ -80,85 +79,6 @@ class EventTimeTable(Table):
         return EventTime("json" if self.kind == "field" else self.kind, self.path, self.unit)
 
 
-class KafkaClient(Table):
-    """[kafka_client]: security of every connection to Kafka, kafka-python's and Spark's, in PEM files only."""
-
-    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
-        default="PLAINTEXT", description="Encryption (SSL) and login (SASL) of the connections to Kafka."
-    )
-    ssl_cafile: Path | None = Field(
-        default=None,
-        description="PEM file of the authorities that sign the brokers' certificates; without it those of the "
-        "system (Python) and of the JVM (Spark).",
-        examples=["ca.pem"],
-    )
-    ssl_certfile: Path | None = Field(
-        default=None,
-        description="PEM file of the client's PKCS#8 key and certificate chain, both in this one file.",
-        examples=["client.pem"],
-    )
-    ssl_keyfile: Path | None = Field(
-        default=None,
-        description="The same file as ssl_certfile or nothing: Spark cannot read the key from a file of its own.",
-        examples=["client.pem"],
-    )
-    ssl_password: SecretStr | None = Field(
-        default=None, description="Password of the encrypted key.", examples=["secret"]
-    )
-    ssl_password_file: Path | None = Field(
-        default=None, description="File with that password alone in it, instead.", examples=["ssl-password"]
-    )
-    ssl_check_hostname: bool = Field(
-        default=True, description="Whether the name in the broker's certificate must be its host name."
-    )
-    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = Field(
-        default=None, description="How the client proves who it is.", examples=["SCRAM-SHA-512"]
-    )
-    sasl_plain_username: str | None = Field(
-        default=None, description="User name for PLAIN and SCRAM.", examples=["exporter"]
-    )
-    sasl_plain_password: SecretStr | None = Field(
-        default=None, description="Password for PLAIN and SCRAM.", examples=["secret"]
-    )
-    sasl_plain_password_file: Path | None = Field(
-        default=None, description="File with that password alone in it, instead.", examples=["sasl-plain-password"]
-    )
-
-    @property
-    def tls(self) -> bool:
-        return self.security_protocol in ("SSL", "SASL_SSL")
-
-    @property
-    def sasl(self) -> bool:
-        return self.security_protocol.startswith("SASL_")
-
-    @model_validator(mode="after")
-    def _agree(self) -> KafkaClient:
-        """A setting that the protocol ignores would promise a safety that is not there."""
-        for prefix, used in (("ssl_", self.tls), ("sasl_", self.sasl)):
-            idle = sorted(name for name in self.model_fields_set if name.startswith(prefix))
-            if idle and not used:
-                raise ValueError(f"{idle[0]} has no effect with security_protocol = {self.security_protocol!r}")
-        if self.ssl_certfile is None and (self.ssl_keyfile or self.ssl_password):
-            raise ValueError("ssl_keyfile and ssl_password need ssl_certfile")
-        if self.ssl_keyfile not in (None, self.ssl_certfile):
-            raise ValueError(
-                "Spark's Kafka client cannot read key and certificate from two files: put both into one PEM file "
-                "and name it as ssl_certfile"
-            )
-        if self.sasl:
-            self._check_login()
-        return self
-
-    def _check_login(self) -> None:
-        login = (self.sasl_mechanism, self.sasl_plain_username, self.sasl_plain_password)
-        if not all(login):
-            raise ValueError("SASL needs sasl_mechanism, sasl_plain_username and sasl_plain_password")
-        for text in (self.sasl_plain_username, revealed(self.sasl_plain_password)):
-            if re.search(r"[\x00-\x1f\x7f]", text or ""):
-                raise ValueError("sasl_plain_username or sasl_plain_password holds a control character")
-
-
 TABLES: dict[str, type[Table]] = {
     "type_from": TypeFromTable,
     "event_time": EventTimeTable,
@@ -177,8 +97,9 @@ NAMED = {"types": "event type", "topic_formats": "regular expression of topics"}
 """Of these there is a table for each of something."""
 
 PATHS = frozenset(
-    {"ssl_cafile", "ssl_certfile", "ssl_keyfile", "columns_file", "schema_files", "ca_file", "cert_file", "key_file"}
-    | {"proto", *(f"{name}_file" for table in TABLES.values() for name in table.secrets())}
+    {"ssl_cafile", "ssl_certfile", "ssl_keyfile", "sasl_oauth_cafile", "columns_file", "schema_files"}
+    | {"ca_file", "cert_file", "key_file", "proto"}
+    | {f"{name}_file" for table in TABLES.values() for name in table.secrets()}
 )
 """The settings in tables that are paths, relative to the TOML file."""
 

@@ -8,10 +8,8 @@ see to.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 import pyarrow as pa
@@ -22,33 +20,18 @@ from exporter.arrow.years import Years
 from exporter.core.naming import named_columns
 from exporter.core.shapes import Shape
 from exporter.errors import ConfigError
+from exporter.functions import function_of
 from exporter.shape.apart import Made, RowFails, each, reason
 from exporter.shape.kinds import arrow_type
 from exporter.text import told
 from exporter.within import TooLong, within
 
-_SPELLED = "write `package.module:function`"
 CALL_SECS, PART_SECS = 60.0, 10.0
 """What a call may take; after one that took longer, one with some of its rows, until a row is alone."""
 SLOW_MAX = 3
 """Rows of one batch that take longer by themselves: then it is no row's fault, and its task ends."""
 KEPT = "__kept"
 """Column of what is made: whether the row is one of the table's."""
-
-
-def function_of(path: str) -> Callable[[pa.Table], Any]:
-    """`package.module:function`, imported. Raises ConfigError if it cannot be."""
-    module, _, name = path.partition(":")
-    try:
-        found = getattr(import_module(module), name)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # a module may do anything, also end the process
-        what = f"python: {path} cannot be imported: {told(error)}"
-        raise ConfigError(what, f"{_SPELLED}, and install the package where the exporter runs") from error
-    if not callable(found):
-        raise ConfigError(f"python: {path} is no function", _SPELLED)
-    return found  # type: ignore[no-any-return]
 
 
 def check_function(event_type: str, shape: Shape) -> None:
@@ -75,7 +58,7 @@ class Function:
     """Of one type."""
 
     def __init__(self, shape: Shape) -> None:
-        self._function = function_of(shape.python)
+        self._function = function_of(shape.python, "python")
         self._decoded = [one["name"] for one in _decoded(shape)]
         added = json.loads(shape.python_columns)["fields"] if shape.python_columns else []
         self._added = [pa.field(one["name"], arrow_type(one["type"])) for one in added]

@@ -144,7 +144,7 @@ def _started(deployment: Deployment, app_name: str, options: Mapping[str, str], 
             SparkContext._ensure_initialized(gateway=_launched(conf), conf=conf)
         session = SparkSession.builder.config(conf=conf).config(map=dict(options)).getOrCreate()
         session.sparkContext.setLogLevel("ERROR")
-        java_classes.install(session, java)
+        java_classes.install(session, java, deployment.kafka_tokens)
     except (Py4JError, PySparkRuntimeError, ConnectionError) as error:
         gateway = SparkContext._gateway
         if gateway is None or _ended(gateway.proc, error):

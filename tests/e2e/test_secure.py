@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import logging
 import socket
 import threading
 import time
@@ -24,19 +22,17 @@ from kafka.admin import (
     ResourceType,
 )
 
-from exporter.cli import main as cli
 from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import ConfigError
 from exporter.kafka.control import ControlTopic
 from exporter.kafka.options import kafka_python_options, spark_kafka_options
 from exporter.local.broker import Broker
 from exporter.local.server import free_ports
-from exporter.log import OURS
 from exporter.operate.check.check import check_broker
-from tests.spark.test_sweep import Kept
 from tests.support.certificates import Authority
 from tests.support.lakes import DDL, Export, mixed
 from tests.support.services import fresh_name, produce
+from tests.support.typed import Typed, typed_on
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.xdist_group("secure")]
 
@@ -171,26 +167,9 @@ def topic(secured: Secured) -> str:
 @pytest.fixture
 def typed(
     spark: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Callable[..., tuple[int, str]]]:
-    """Types `exporter ...` on the shared session: the exit code, and all that was printed and logged."""
-    monkeypatch.setattr("exporter.spark.session._started", lambda *args, **kwargs: Kept(spark))
-    monkeypatch.delenv("EXPORTER_TEST_KAFKA", raising=False)
-    monkeypatch.delenv("EXPORTER_TEST_DYNAMODB", raising=False)
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-
-    def type_(verb: str, e: Export, *flags: str) -> tuple[int, str]:
-        capsys.readouterr()
-        code = cli._exit_code(lambda: cli.cli([verb, "--config", str(e.write()), *flags], standalone_mode=False))
-        return code, "".join(capsys.readouterr())
-
-    yield type_
-    gc.enable()  # a run that fails early leaves it off, as its process ends
-    logging.captureWarnings(False)
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    for name in OURS:
-        logging.getLogger(name).setLevel(logging.NOTSET)
+) -> Iterator[Typed]:
+    with typed_on(spark, monkeypatch, capsys) as types:
+        yield types
 
 
 def librdkafka(secured: Secured) -> dict[str, str]:
@@ -203,7 +182,7 @@ def librdkafka(secured: Secured) -> dict[str, str]:
 
 
 def test_a_whole_export_by_tls_and_login_shows_no_secret_and_never_speaks_in_the_clear(
-    secured: Secured, topic: str, tmp_path: Path, spark: Any, typed: Callable[..., tuple[int, str]]
+    secured: Secured, topic: str, tmp_path: Path, spark: Any, typed: Typed
 ) -> None:
     """Group, admin, Spark's source and the audit, with SCRAM and then with PLAIN, through a client's certificate."""
     said, before = [], len(secured.tap.firsts)
@@ -264,7 +243,7 @@ CASES: dict[str, tuple[Callable[[Secured], dict[str, Any]], int, str, str]] = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_what_is_refused_is_one_error_with_a_hint(
-    secured: Secured, tmp_path: Path, typed: Callable[..., tuple[int, str]], case: str
+    secured: Secured, tmp_path: Path, typed: Typed, case: str
 ) -> None:
     """Within a second, from whatever verb: what is wrong, whose setting it is, exit code 2, and no secret."""
     change, wanted, says, hint = CASES[case]
@@ -278,7 +257,7 @@ def test_what_is_refused_is_one_error_with_a_hint(
 
 
 def test_where_nobody_speaks_tls_nothing_is_told(
-    secured: Secured, tmp_path: Path, typed: Callable[..., tuple[int, str]]
+    secured: Secured, tmp_path: Path, typed: Typed
 ) -> None:
     """Only the TLS greeting arrives there, no name and no password; exit code 69, because it may be a broker's end."""
     arrived: list[bytes] = []

@@ -16,8 +16,8 @@ from exporter.kafka.options import kafka_python_options, spark_kafka_options
 from exporter.log import configure, get_logger
 from exporter.log_events import Event
 from exporter.secrets import MASK, keep_secret, masked
+from exporter.settings.kafka_client import KafkaClient
 from exporter.settings.model import Settings
-from exporter.settings.tables import KafkaClient
 
 SECRET = 'pä\\ss "word", x'
 

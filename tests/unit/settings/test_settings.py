@@ -22,12 +22,13 @@ from exporter.core.specs import Specs
 from exporter.errors import ConfigError
 from exporter.kafka.options import kafka_python_options, spark_kafka_options
 from exporter.settings.derive_tables import KINDS
+from exporter.settings.kafka_client import KafkaClient
 from exporter.settings.load import load
 from exporter.settings.meaning import routing, specs_of
 from exporter.settings.model import SCALARS, Settings, flag, variable
 from exporter.settings.reference import example_toml, reference
 from exporter.settings.rules import RULES, broken
-from exporter.settings.tables import FREE, NAMED, TABLES, KafkaClient
+from exporter.settings.tables import FREE, NAMED, TABLES
 from offsets.partitions import DAY, Spec
 from offsets.selection import Share, Topics
 
@@ -600,6 +601,13 @@ sasl_plain_password = "{SECRET}"
 
 AVRO = '[value_format]\nkind = "avro"\nframe = "confluent"\n'
 REGISTRY = AVRO + '[schema_registry]\nurls = ["http://r"]\nusername = "me"\n'
+OAUTH = f"""[kafka_client]
+security_protocol = "SASL_SSL"
+sasl_mechanism = "OAUTHBEARER"
+sasl_oauth_token_url = "https://login/token"
+sasl_oauth_client_id = "me"
+sasl_oauth_client_secret = "{SECRET}"
+"""
 BARE = SASL.replace(f'sasl_plain_password = "{SECRET}"\n', "")
 VARIABLE = "EXPORTER_KAFKA_CLIENT_SASL_PLAIN_PASSWORD"
 
@@ -656,7 +664,7 @@ def test_every_secret_may_stand_elsewhere() -> None:
     """Of all tables, none is left out."""
     found = {f"{table}.{name}" for table, model in TABLES.items() for name in model.secrets()}
     assert found == {
-        "kafka_client.ssl_password", "kafka_client.sasl_plain_password",
+        "kafka_client.ssl_password", "kafka_client.sasl_plain_password", "kafka_client.sasl_oauth_client_secret",
         "schema_registry.password", "schema_registry.token",
     }  # fmt: skip
     for table, name in (one.split(".") for one in found):
@@ -729,9 +737,16 @@ def test_any_password_survives_the_quoting_of_jaas(password: str) -> None:
         (f"[kafka_client]\nsasl_plain_password = '{SECRET}'", "sasl_plain_password has no effect"),
         (SASL.replace("SASL_SSL", "SSL"), "sasl_mechanism has no effect"),
         (SASL.replace("sasl_plain_username", "#"), "SASL needs sasl_mechanism"),
+        (SASL.replace("SCRAM-SHA-512", "OAUTHBEARER"), "sasl_plain_password has no effect with sasl_mechanism = 'OAUTH"),
+        (SASL + f"sasl_oauth_client_secret = '{SECRET}'", "sasl_oauth_client_secret has no effect with sasl_mechanism"),
+        (OAUTH.replace("sasl_oauth_client_id", "#"), "OAUTHBEARER needs sasl_oauth_token_url, sasl_oauth_client_id"),
+        (OAUTH.replace("https://", f"https://{SECRET}@"), "sasl_oauth_token_url should be https://host/path"),
+        (OAUTH.replace("https://", "file:///"), "sasl_oauth_token_url should be https://host/path"),
+        (OAUTH + "sasl_oauth_function = 'a:b'", "sasl_oauth_function gives the tokens"),
+        (OAUTH.partition("sasl_oauth")[0] + "sasl_oauth_function = 'a.b'", "'a.b' should be package.module:function"),
         (SASL.replace(SECRET, SECRET + "\\n"), "control character"),
         (SASL.replace(f'"{SECRET}"', "20771117"), "[kafka_client] sasl_plain_password in exporter.toml"),
-        (SASL.replace("SCRAM-SHA-512", SECRET), "should be 'PLAIN', 'SCRAM-SHA-256' or 'SCRAM-SHA-512'"),
+        (SASL.replace("SCRAM-SHA-512", SECRET), "should be 'PLAIN', 'SCRAM-SHA-256', 'SCRAM-SHA-512'"),
         (SASL.replace("sasl_plain_password", "sasl_plain_pasword"), "did you mean sasl_plain_password?"),
         (f"[types.b]\ncolumns = 'a INT'\n[[kafka_client]]\nssl_password = '{SECRET}'", "valid dictionary"),
         (SASL + f"ssl_password = '{SECRET}'", "need ssl_certfile"),

@@ -1,0 +1,110 @@
+"""An authorization server of this machine: JWT for the credentials of a client, as RFC 6749 has it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, unquote_plus
+
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+
+ISSUER, AUDIENCE, KEY_ID = "https://issuer.test", "kafka", "one"
+
+
+def _encoded(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+class Signer:
+    """Of the key whose other half brokers read from a file."""
+
+    def __init__(self) -> None:
+        self._key = rsa.generate_private_key(65537, 2048)
+
+    def write_jwks(self, path: Path) -> Path:
+        numbers = self._key.public_key().public_numbers()
+        n, e = (_encoded(n.to_bytes((n.bit_length() + 7) // 8, "big")) for n in (numbers.n, numbers.e))
+        one = {"kty": "RSA", "kid": KEY_ID, "use": "sig", "alg": "RS256", "n": n, "e": e}
+        path.write_text(json.dumps({"keys": [one]}))
+        return path
+
+    def token(self, user: str, life_secs: float, audience: str = AUDIENCE) -> str:
+        """Its claims are in whole seconds, so that it ends up to a second sooner."""
+        now = int(time.time())
+        claims = {"iss": ISSUER, "aud": audience, "sub": user, "iat": now, "exp": now + int(life_secs)}
+        claims |= {"scope": "kafka", "jti": uuid.uuid4().hex}
+        parts = [{"alg": "RS256", "kid": KEY_ID, "typ": "JWT"}, claims]
+        text = ".".join(_encoded(json.dumps(part).encode()) for part in parts)
+        return f"{text}.{_encoded(self._key.sign(text.encode(), padding.PKCS1v15(), hashes.SHA256()))}"
+
+
+class TokenServer:
+    """secrets: client -> its secret. life_secs: of the tokens. given: all tokens so far. asked: the forms that came.
+
+    is_down: it answers 503. form_only: it does not look at a header. silent: what its answers leave out.
+    """
+
+    def __init__(self, secrets: dict[str, str], life_secs: float = 300) -> None:
+        self.signer, self.secrets, self.life_secs = Signer(), secrets, life_secs
+        self.given: list[str] = []
+        self.asked: list[dict[str, str]] = []
+        self.is_down = self.form_only = False
+        self.silent: tuple[str, ...] = ()
+        self.url = ""
+        self._lock = threading.Lock()
+
+    def answer(self, form: dict[str, str], header: str) -> tuple[int, dict[str, Any]]:
+        with self._lock:
+            self.asked.append(form)
+            if self.is_down:
+                return 503, {"error": "temporarily_unavailable"}
+            client, secret = form.get("client_id", ""), form.get("client_secret", "")
+            if header.startswith("Basic ") and not self.form_only:
+                text = base64.b64decode(header[6:]).decode()
+                client, secret = (unquote_plus(part) for part in text.split(":", 1))
+            if self.secrets.get(client) != secret or not client:
+                return 401, {"error": "invalid_client", "error_description": f"its secret is not {secret}"}
+            token = self.signer.token(client, self.life_secs, form.get("audience", AUDIENCE))
+            self.given.append(token)
+        answer = {"access_token": token, "token_type": "Bearer", "expires_in": int(self.life_secs)}
+        return 200, {name: value for name, value in answer.items() if name not in self.silent}
+
+
+@contextmanager
+def token_server(server: TokenServer, certificate: Path | None = None) -> Iterator[TokenServer]:
+    """It listens inside the block. certificate: PEM file with its key; without one it speaks no TLS."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            text = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            form = {name: values[0] for name, values in parse_qs(text).items()}
+            status, found = server.answer(form, self.headers.get("Authorization", ""))
+            body = json.dumps(found).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
+        if certificate is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            listening.socket = context.wrap_socket(listening.socket, server_side=True)
+        threading.Thread(target=listening.serve_forever, daemon=True).start()
+        server.url = f"http{'s' if certificate else ''}://127.0.0.1:{listening.server_port}/oauth2/token"
+        yield server
+        listening.shutdown()
