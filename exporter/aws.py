@@ -66,6 +66,7 @@ class Keys:
         """found: RefreshableCredentials."""
         self._found = found
         self._frozen: Any = None
+        self._ends = 0.0
         self._ahead_secs = AHEAD_SECS
         self._one = threading.Lock()
 
@@ -73,6 +74,11 @@ class Keys:
     def method(self) -> str:
         """Where in the chain they come from."""
         return str(self._found.method)
+
+    @property
+    def expires(self) -> float:
+        """When the keys that were given last end, in seconds since 1970."""
+        return float(self._ends)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.get_frozen_credentials(), name)
@@ -94,6 +100,7 @@ class Keys:
         try:
             with _told():
                 self._frozen = self._found.get_frozen_credentials()
+                self._ends = self._found._expiry_time.timestamp()  # botocore tells it nowhere else
         except BotoCoreError:
             if self._frozen is None or self._found.refresh_needed(0):
                 raise

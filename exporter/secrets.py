@@ -17,6 +17,8 @@ _OPTION = re.compile(
     r'(\bpassword\s*=\s*(\\*)")(.*?)((?<!\\)\2"|$)|(\.password\s*=\s*)[^,;}\s"]+', re.IGNORECASE | re.DOTALL
 )
 """A password in a line of JAAS, however often its quotes were escaped, or as a client's option."""
+_KEY = re.compile("(BEGIN [A-Z ]*PRIVATE KEY-----)[^-]+")
+"""One of PEM, however its lines end."""
 _known: tuple[str, ...] = ()
 
 
@@ -56,4 +58,5 @@ def masked(text: str) -> str:
     for secret in _known:
         if secret in text:
             text = text.replace(secret, MASK)
+    text = _KEY.sub(rf"\1{MASK}", text) if "PRIVATE KEY" in text else text
     return _OPTION.sub(lambda m: f"{m[1] or m[5]}{MASK}{m[4] or ''}", text) if "assword" in text else text

@@ -22,6 +22,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from exporter.errors import BrokerSilent, ConfigError, DependencyUnreachable
+from exporter.kafka.tokens.msk import NAME as MSK_NAME
 from exporter.kafka.tokens.provider import Provider
 
 CONNECT_SECS_MAX = 10.0
@@ -40,6 +41,7 @@ _HINT_PASSWORD = (
     "check [kafka_client] sasl_plain_username and sasl_plain_password, and that the user has this mechanism"
 )
 _HINT_TOKEN = "the brokers should trust who issues these tokens: check their issuer, audience and scope, and all clocks"
+_HINT_KEYS = "check whether they allow kafka-cluster:Connect, [kafka_client] sasl_aws_region, and this machine's clock"
 _HINT_PORT = "check the port in `brokers`, and [kafka_client] security_protocol"
 
 
@@ -236,7 +238,7 @@ def _who(options: Mapping[str, Any]) -> tuple[str, str]:
     """Who logs in, and what to do if that is refused."""
     provider: Provider | None = options.get("sasl_oauth_token_provider")
     if provider is not None:
-        return provider.giving.name, _HINT_TOKEN
+        return provider.giving.name, _HINT_KEYS if provider.giving.name == MSK_NAME else _HINT_TOKEN
     return str(options["sasl_plain_username"]), _HINT_PASSWORD
 
 

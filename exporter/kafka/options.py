@@ -5,6 +5,7 @@ Both hold secrets, which are masked in all that is shown from then on.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from exporter.kafka.tokens.desk import Asked
@@ -12,7 +13,11 @@ from exporter.kafka.tokens.provider import provider_of
 from exporter.secrets import jaas_text, keep_secret
 from exporter.settings.kafka_client import KafkaClient
 from exporter.settings.model import Settings
+from exporter.settings.pem import pem_text
 from exporter.settings.table import revealed
+
+_KEY_LINE = 16
+"""Characters of a line of a key that is masked where it stands alone, too."""
 
 
 def kafka_python_options(settings: Settings) -> dict[str, Any]:
@@ -48,7 +53,7 @@ def spark_kafka_options(settings: Settings) -> dict[str, str]:
         if client.ssl_cafile is not None:
             options |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(client.ssl_cafile)}
         if client.ssl_certfile is not None:
-            options |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(client.ssl_certfile)}
+            options |= {"ssl.keystore.type": "PEM", **_key_store(client.ssl_certfile, client.key_apart)}
         if client.ssl_password is not None:
             options["ssl.key.password"] = client.ssl_password.get_secret_value()
         if not client.ssl_check_hostname:
@@ -58,6 +63,15 @@ def spark_kafka_options(settings: Settings) -> dict[str, str]:
     elif client.sasl:
         options |= {"sasl.mechanism": str(client.sasl_mechanism), "sasl.jaas.config": _jaas(client)}
     return {f"kafka.{name}": value for name, value in options.items()}
+
+
+def _key_store(certificates: Path, key: Path | None) -> dict[str, str]:
+    """Of a client in Java: it reads one file that holds all, or the texts of two. Raises ConfigError."""
+    if key is None:
+        return {"ssl.keystore.location": str(certificates)}
+    text = pem_text(key)
+    keep_secret(text, *(line for line in text.splitlines() if len(line) >= _KEY_LINE and "-----" not in line))
+    return {"ssl.keystore.certificate.chain": pem_text(certificates), "ssl.keystore.key": text}
 
 
 def _by_token(desk: Asked) -> dict[str, str]:

@@ -11,15 +11,16 @@ from pydantic import Field, SecretStr, model_validator
 
 from exporter.settings.table import Table, revealed
 
-Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
+Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "AWS_MSK_IAM"]
 OWN_SETTINGS = {
     "PLAIN": "sasl_plain_",
     "SCRAM-SHA-256": "sasl_plain_",
     "SCRAM-SHA-512": "sasl_plain_",
     "OAUTHBEARER": "sasl_oauth_",
+    "AWS_MSK_IAM": "sasl_aws_",
 }
 """Mechanism -> how the names of the settings begin that are for it."""
-BY_TOKEN = frozenset({"OAUTHBEARER"})
+BY_TOKEN = frozenset({"OAUTHBEARER", "AWS_MSK_IAM"})
 """Mechanisms that a token does for."""
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -39,13 +40,13 @@ class KafkaClient(Table):
     )
     ssl_certfile: Path | None = Field(
         default=None,
-        description="PEM file of the client's PKCS#8 key and certificate chain, both in this one file.",
+        description="PEM file of the client's certificate chain, and of its PKCS#8 key without `ssl_keyfile`.",
         examples=["client.pem"],
     )
     ssl_keyfile: Path | None = Field(
         default=None,
-        description="The same file as ssl_certfile or nothing: Spark cannot read the key from a file of its own.",
-        examples=["client.pem"],
+        description="PEM file of the client's PKCS#8 key, if it is not in ssl_certfile.",
+        examples=["client-key.pem"],
     )
     ssl_password: SecretStr | None = Field(
         default=None, description="Password of the encrypted key.", examples=["secret"]
@@ -100,10 +101,21 @@ class KafkaClient(Table):
         "endpoint.",
         examples=["our_tokens:kafka"],
     )
+    sasl_aws_region: str | None = Field(
+        default=None,
+        description="Region of the MSK cluster, for AWS_MSK_IAM; without it the one in the brokers' names, or that of "
+        "AWS's settings.",
+        examples=["eu-west-1"],
+    )
 
     @property
     def tls(self) -> bool:
         return self.security_protocol in ("SSL", "SASL_SSL")
+
+    @property
+    def key_apart(self) -> Path | None:
+        """The file of the client's key, if it is one of its own."""
+        return self.ssl_keyfile if self.ssl_keyfile != self.ssl_certfile else None
 
     @property
     def sasl(self) -> bool:
@@ -123,11 +135,6 @@ class KafkaClient(Table):
                 raise ValueError(f"{idle[0]} has no effect with security_protocol = {self.security_protocol!r}")
         if self.ssl_certfile is None and (self.ssl_keyfile or self.ssl_password):
             raise ValueError("ssl_keyfile and ssl_password need ssl_certfile")
-        if self.ssl_keyfile not in (None, self.ssl_certfile):
-            raise ValueError(
-                "Spark's Kafka client cannot read key and certificate from two files: put both into one PEM file "
-                "and name it as ssl_certfile"
-            )
         if self.sasl:
             self._check_login()
         return self
@@ -137,7 +144,10 @@ class KafkaClient(Table):
         given = {name for name in self.model_fields_set if name.startswith("sasl_")} - {"sasl_mechanism"}
         if idle := sorted(name for name in given if not name.startswith(own)):
             raise ValueError(f"{idle[0]} has no effect with sasl_mechanism = {self.sasl_mechanism!r}")
-        if self.by_token:
+        if self.sasl_mechanism == "AWS_MSK_IAM":
+            if not self.tls:
+                raise ValueError("AWS_MSK_IAM needs security_protocol = 'SASL_SSL'")
+        elif self.by_token:
             self._check_tokens()
         elif not all((self.sasl_mechanism, self.sasl_plain_username, self.sasl_plain_password)):
             raise ValueError("SASL needs sasl_mechanism, sasl_plain_username and sasl_plain_password")

@@ -6,12 +6,13 @@ import base64
 from collections.abc import Iterator
 from pathlib import Path
 
+from exporter.errors import ConfigError
 from exporter.settings.format_tables import SchemaRegistry
 from exporter.settings.kafka_client import KafkaClient
 from exporter.settings.problem import Problem
 
 CERTIFICATE = "-----BEGIN CERTIFICATE-----"
-_PKCS8_HINT = "convert the key with `openssl pkcs8 -topk8` and put it and the certificate chain into one file"
+_PKCS8_HINT = "convert the key with `openssl pkcs8 -topk8`"
 
 _PBES1_HINT = (
     "encrypt it with `openssl pkcs8 -topk8 -v1 PBE-SHA1-3DES`, or store it unencrypted and readable by this user"
@@ -23,17 +24,17 @@ not available"; it is what openssl 3 writes when nothing else is asked for."""
 
 def pem_problems(client: KafkaClient) -> Iterator[Problem]:
     """What both clients would report as no more than "no broker answers"."""
-    for name in ("ssl_cafile", "ssl_certfile"):
+    for name in ("ssl_cafile", "ssl_certfile", "ssl_keyfile"):
         path: Path | None = getattr(client, name)
-        if path is None:
+        if path is None or (name == "ssl_keyfile" and client.key_apart is None):
             continue
         where = f"[kafka_client] {name} {path}"
         text = _text(path)
         if isinstance(text, OSError):
             yield _unreadable(where, text)
-        elif CERTIFICATE not in text:
+        elif name != "ssl_keyfile" and CERTIFICATE not in text:
             yield Problem(f"{where} holds no certificate", "it should be a PEM file, not JKS or PKCS#12")
-        elif name == "ssl_certfile":
+        elif name == ("ssl_keyfile" if client.key_apart else "ssl_certfile"):
             yield from _key_problems(where, text, client.ssl_password is not None)
 
 
@@ -51,6 +52,15 @@ def registry_problems(registry: SchemaRegistry) -> Iterator[Problem]:
         elif wanted not in text:
             what = "key" if name == "key_file" else "certificate"
             yield Problem(f"{where} holds no {what}", "it should be a PEM file, not JKS or PKCS#12")
+
+
+def pem_text(path: Path) -> str:
+    """Of a file that a client is to have as text. Raises ConfigError for one that is gone since the settings were read.
+    """
+    text = _text(path)
+    if isinstance(text, OSError):
+        raise ConfigError(f"{path} cannot be read: {text.strerror}", "it was there as the settings were read")
+    return text
 
 
 def _text(path: Path) -> str | OSError:

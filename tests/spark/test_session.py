@@ -263,11 +263,13 @@ def test_what_the_jvm_says_holds_no_password(spark: Any) -> None:
     core = jvm.org.apache.logging.log4j.core
     pattern = properties.getProperty("appender.stderr.layout.pattern")
     layout = core.layout.PatternLayout.newBuilder().withPattern(pattern).build()
-    text = 'old: {a=b, sasl.jaas.config=X required username="me" password="a \\\\ b \\" c";, ssl.key.password=abc, x=y}'
+    text = 'old: {a=b, sasl.jaas.config=X required username="me" password="a \\\\ b \\" c";, ssl.key.password=abc, '
+    text += "ssl.keystore.key=-----BEGIN PRIVATE KEY-----\nMIIB\nAB==\n-----END PRIVATE KEY-----, x=y}"
     message = jvm.org.apache.logging.log4j.message.SimpleMessage(text)
     level = jvm.org.apache.logging.log4j.Level.ERROR
     event = core.impl.Log4jLogEvent.newBuilder().setLoggerName("a.B").setLevel(level).setMessage(message).build()
     ((name, told_level, said),) = entries(layout.toSerializable(event))
     assert (name, told_level) == ("java.B", "ERROR")
-    masked = 'sasl.jaas.config=X required username="me" password="********";, ssl.key.password=********, x=y}'
+    masked = 'sasl.jaas.config=X required username="me" password="********";, ssl.key.password=********, '
+    masked += "ssl.keystore.key=-----BEGIN PRIVATE KEY-----********-----END PRIVATE KEY-----, x=y}"
     assert said == "old: {a=b, " + masked

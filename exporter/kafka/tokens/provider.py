@@ -13,6 +13,7 @@ from exporter.errors import ExporterError
 from exporter.kafka.tokens.desk import LOOPBACK, Asked, desk
 from exporter.kafka.tokens.endpoint import ClientCredentials
 from exporter.kafka.tokens.function import OfFunction
+from exporter.kafka.tokens.msk import Msk, region_of
 from exporter.kafka.tokens.tokens import Source, Tokens
 from exporter.secrets import keep_secret
 from exporter.settings.model import Settings
@@ -53,6 +54,8 @@ def _tokens(source: Source) -> Tokens:
 
 def _source(settings: Settings) -> Source:
     client = settings.kafka_client
+    if client.sasl_mechanism == "AWS_MSK_IAM":
+        return Msk(client.sasl_aws_region or region_of(settings.brokers))
     if client.sasl_oauth_function:
         return OfFunction(client.sasl_oauth_function)
     secret = revealed(client.sasl_oauth_client_secret) or ""

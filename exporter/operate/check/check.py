@@ -148,7 +148,8 @@ def _security(settings: Settings, greeting: Greeting | None) -> Iterator[Finding
     if client.tls and not client.ssl_check_hostname:
         says = "whoever has any certificate of the authority may pass for a broker"
         yield Finding(what, "warn", says, "name the brokers as in their certificates and remove `ssl_check_hostname`")
-    yield from _open_to_all(what, [client.ssl_certfile, *_holding(settings, "kafka_client", client)])
+    key = client.ssl_keyfile or client.ssl_certfile
+    yield from _open_to_all(what, [key, *_holding(settings, "kafka_client", client)])
 
 
 def _registry_files(settings: Settings) -> Iterator[Finding]:

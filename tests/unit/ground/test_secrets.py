@@ -42,6 +42,7 @@ def test_whoever_hands_a_secret_to_a_client_has_it_masked(options: object) -> No
         ('X required username="u" password="a \\" b"; c', f'X required username="u" password="{MASK}"; c'),
         ('{"m": "u password=\\"a b\\"; c"}', f'{{"m": "u password=\\"{MASK}\\"; c"}}'),
         ("{ssl.key.password=abc, x=y}", f"{{ssl.key.password={MASK}, x=y}}"),
+        ("-----BEGIN PRIVATE KEY-----\\nMIIB\\n-----END", f"-----BEGIN PRIVATE KEY-----{MASK}-----END"),
         ("check sasl_plain_password, please", "check sasl_plain_password, please"),
     ],
 )

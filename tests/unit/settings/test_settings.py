@@ -21,6 +21,7 @@ from exporter.core.routing import EventTime, TypeFrom
 from exporter.core.specs import Specs
 from exporter.errors import ConfigError
 from exporter.kafka.options import kafka_python_options, spark_kafka_options
+from exporter.secrets import masked
 from exporter.settings.derive_tables import KINDS
 from exporter.settings.kafka_client import KafkaClient
 from exporter.settings.load import load
@@ -714,6 +715,21 @@ def test_one_security_table_serves_both_clients() -> None:
     }
 
 
+def test_a_key_in_a_file_of_its_own_serves_both_clients() -> None:
+    """Java's reads the texts of both files, which are masked wherever they are shown."""
+    Path("me.pem").write_text(CERTIFICATE)
+    Path("key.pem").write_text(KEY)
+    lines = "[kafka_client]\nsecurity_protocol = 'SSL'\nssl_certfile = 'me.pem'\nssl_keyfile = 'key.pem'"
+    settings = loaded(tables=lines)
+    python, spark = kafka_python_options(settings), spark_kafka_options(settings)
+    assert (python["ssl_certfile"], python["ssl_keyfile"]) == ("me.pem", "key.pem")
+    assert {name: text for name, text in spark.items() if "keystore" in name} == {
+        "kafka.ssl.keystore.type": "PEM", "kafka.ssl.keystore.certificate.chain": CERTIFICATE,
+        "kafka.ssl.keystore.key": KEY,
+    }  # fmt: skip
+    assert "MA==" not in masked(f"{KEY} {KEY!r} {json.dumps(KEY)}")
+
+
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1))
 def test_any_password_survives_the_quoting_of_jaas(password: str) -> None:
     """Quotes and backslashes in a password neither end it nor add options (checked against Java's parser by hand)."""
@@ -737,7 +753,7 @@ def test_any_password_survives_the_quoting_of_jaas(password: str) -> None:
         (f"[kafka_client]\nsasl_plain_password = '{SECRET}'", "sasl_plain_password has no effect"),
         (SASL.replace("SASL_SSL", "SSL"), "sasl_mechanism has no effect"),
         (SASL.replace("sasl_plain_username", "#"), "SASL needs sasl_mechanism"),
-        (SASL.replace("SCRAM-SHA-512", "OAUTHBEARER"), "sasl_plain_password has no effect with sasl_mechanism = 'OAUTH"),
+        (SASL.replace("SCRAM-SHA-512", "OAUTHBEARER"), "sasl_plain_password has no effect with sasl_mechanism"),
         (SASL + f"sasl_oauth_client_secret = '{SECRET}'", "sasl_oauth_client_secret has no effect with sasl_mechanism"),
         (OAUTH.replace("sasl_oauth_client_id", "#"), "OAUTHBEARER needs sasl_oauth_token_url, sasl_oauth_client_id"),
         (OAUTH.replace("https://", f"https://{SECRET}@"), "sasl_oauth_token_url should be https://host/path"),
@@ -750,7 +766,11 @@ def test_any_password_survives_the_quoting_of_jaas(password: str) -> None:
         (SASL.replace("sasl_plain_password", "sasl_plain_pasword"), "did you mean sasl_plain_password?"),
         (f"[types.b]\ncolumns = 'a INT'\n[[kafka_client]]\nssl_password = '{SECRET}'", "valid dictionary"),
         (SASL + f"ssl_password = '{SECRET}'", "need ssl_certfile"),
-        (SASL + "ssl_certfile = 'me.pem'\nssl_keyfile = 'key.pem'", "put both into one PEM file"),
+        (SASL + "ssl_certfile = 'ca.pem'\nssl_keyfile = 'ca.pem'", "holds no PKCS#8 key"),
+        (SASL + "ssl_certfile = 'key.pem'\nssl_keyfile = 'key.pem'", "ssl_certfile key.pem holds no certificate"),
+        (SASL + "ssl_certfile = 'ca.pem'\nssl_keyfile = 'alone.pem'", "ssl_keyfile alone.pem holds no PKCS#8 key"),
+        (SASL + "ssl_certfile = 'ca.pem'\nssl_keyfile = 'nowhere.pem'", "ssl_keyfile nowhere.pem cannot be read"),
+        (SASL + "ssl_certfile = 'ca.pem'\nssl_keyfile = 'locked.pem'", "locked.pem: the key is encrypted but there is"),
         (SASL + "ssl_certfile = 'nowhere.pem'", "nowhere.pem cannot be read: No such file"),
         (SASL + "ssl_cafile = 'key.pem'", "holds no certificate"),
         (SASL + "ssl_certfile = 'ca.pem'", "holds no PKCS#8 key"),
@@ -765,6 +785,7 @@ def test_security_that_would_not_hold_is_refused_without_showing_a_secret(tables
     Path("ca.pem").write_text(CERTIFICATE)
     Path("key.pem").write_text(KEY)
     Path("me.pem").write_text(KEY + CERTIFICATE)
+    Path("alone.pem").write_text(CERTIFICATE)
     Path("old.pem").write_text(CERTIFICATE + KEY.replace("PRIVATE", "RSA PRIVATE"))
     body = base64.b64encode(bytes.fromhex("30820506092a864886f70d01050d")).decode()
     Path("locked.pem").write_text(CERTIFICATE + KEY.replace("PRIVATE", "ENCRYPTED PRIVATE").replace("MA==", body))
