@@ -63,7 +63,7 @@ THIRD_PARTIES = {
     "cli": "click rich",
     "settings": "apscheduler pydantic pydantic_core tomli",
     "task": "",
-    "kafka": "botocore kafka pyarrow urllib3",
+    "kafka": "botocore gssapi kafka pyarrow urllib3",
     "core": "",
     "rounds": "pyspark",
     "executor": "pyarrow",

@@ -42,6 +42,7 @@ _HINT_PASSWORD = (
 )
 _HINT_TOKEN = "the brokers should trust who issues these tokens: check their issuer, audience and scope, and all clocks"
 _HINT_KEYS = "check whether they allow kafka-cluster:Connect, [kafka_client] sasl_aws_region, and this machine's clock"
+_HINT_TICKET = "check [kafka_client] sasl_kerberos_principal and _keytab, or klist, and the names in `brokers`"
 _HINT_PORT = "check the port in `brokers`, and [kafka_client] security_protocol"
 
 
@@ -206,6 +207,7 @@ def _expires(secure: ssl.SSLSocket) -> datetime | None:
 
 def _log_in(connection: socket.socket, broker: str, host: str, options: Mapping[str, Any]) -> str:
     """Prove who we are; the user's name. Raises ConfigError."""
+    from kafka.errors import KafkaError
     from kafka.net.sasl import get_sasl_mechanism
 
     mechanism, (user, hint) = str(options["sasl_mechanism"]), _who(options)
@@ -217,7 +219,10 @@ def _log_in(connection: socket.socket, broker: str, host: str, options: Mapping[
         what = "no login is asked for there" if code == ILLEGAL_STATE else f"error code {code}"
         raise ConfigError(f"{broker} refuses to begin a login: {what}", _HINT_PORT)
     refused = f"{broker} refuses the login of {user!r} with {mechanism}"
-    login = get_sasl_mechanism(mechanism)(host=host, **options)
+    try:
+        login = get_sasl_mechanism(mechanism)(host=host, **options)
+    except KafkaError as error:  # of Kerberos
+        raise _no_ticket(broker, user, str(error.args[0])) from None
     while not login.is_done():
         token = login.auth_bytes()
         answer = _ask(connection, SASL_AUTHENTICATE, 0, struct.pack(">i", len(token)) + token)
@@ -239,7 +244,17 @@ def _who(options: Mapping[str, Any]) -> tuple[str, str]:
     provider: Provider | None = options.get("sasl_oauth_token_provider")
     if provider is not None:
         return provider.giving.name, _HINT_KEYS if provider.giving.name == MSK_NAME else _HINT_TOKEN
+    if options["sasl_mechanism"] == "GSSAPI":
+        return options["sasl_kerberos_service_name"].principal or "the owner of the ticket", _HINT_TICKET
     return str(options["sasl_plain_username"]), _HINT_PASSWORD
+
+
+def _no_ticket(broker: str, user: str, why: str) -> ConfigError | DependencyUnreachable:
+    """The error where Kerberos gives none."""
+    what = f"Kerberos gives {user} no ticket for {broker}: {why}"
+    if "Cannot contact any KDC" in why:
+        return DependencyUnreachable(what, "check the realm's KDC in krb5.conf (KRB5_CONFIG), and that it runs")
+    return ConfigError(what, _HINT_TICKET)
 
 
 def _handshake(connection: socket.socket, mechanism: str) -> tuple[int, list[str]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from exporter.kafka.kerberos import Kerberos, check_installed
 from exporter.kafka.tokens.desk import Asked
 from exporter.kafka.tokens.provider import provider_of
 from exporter.secrets import jaas_text, keep_secret
@@ -37,6 +38,8 @@ def kafka_python_options(settings: Settings) -> dict[str, Any]:
             options["ssl_password"] = revealed(client.ssl_password)
     if client.by_token:
         options |= {"sasl_mechanism": "OAUTHBEARER", "sasl_oauth_token_provider": provider_of(settings)}
+    elif client.sasl_mechanism == "GSSAPI":
+        options |= {"sasl_mechanism": "GSSAPI", "sasl_kerberos_service_name": _kerberos(client)}
     elif client.sasl:
         options["sasl_mechanism"] = client.sasl_mechanism
         options["sasl_plain_username"] = client.sasl_plain_username
@@ -60,6 +63,9 @@ def spark_kafka_options(settings: Settings) -> dict[str, str]:
             options["ssl.endpoint.identification.algorithm"] = ""
     if client.by_token:
         options |= _by_token(provider_of(settings).asked())
+    elif client.sasl_mechanism == "GSSAPI":
+        options |= {"sasl.mechanism": "GSSAPI", "sasl.kerberos.service.name": client.sasl_kerberos_service_name}
+        options["sasl.jaas.config"] = _kerberos_jaas(client)
     elif client.sasl:
         options |= {"sasl.mechanism": str(client.sasl_mechanism), "sasl.jaas.config": _jaas(client)}
     return {f"kafka.{name}": value for name, value in options.items()}
@@ -82,6 +88,24 @@ def _by_token(desk: Asked) -> dict[str, str]:
         "sasl.jaas.config": f"{module} required desk={_quoted(desk.url)} password={_quoted(desk.key)};",
         "sasl.login.callback.handler.class": "exporter.KafkaTokens",
     }
+
+
+def _kerberos(client: KafkaClient) -> Kerberos:
+    """Raises ConfigError if its package is missing."""
+    check_installed()
+    return Kerberos(client.sasl_kerberos_service_name, client.sasl_kerberos_principal or "", _keytab(client))
+
+
+def _keytab(client: KafkaClient) -> str:
+    """As it can be found from any folder; empty without one."""
+    return str(client.sasl_kerberos_keytab.absolute()) if client.sasl_kerberos_keytab else ""
+
+
+def _kerberos_jaas(client: KafkaClient) -> str:
+    keytab = _keytab(client)
+    of = f"useKeyTab=true storeKey=true keyTab={_quoted(keytab)}" if keytab else "useTicketCache=true"
+    who = f" principal={_quoted(client.sasl_kerberos_principal)}" if client.sasl_kerberos_principal else ""
+    return f"com.sun.security.auth.module.Krb5LoginModule required doNotPrompt=true {of}{who};"
 
 
 def _jaas(client: KafkaClient) -> str:

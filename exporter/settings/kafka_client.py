@@ -11,13 +11,14 @@ from pydantic import Field, SecretStr, model_validator
 
 from exporter.settings.table import Table, revealed
 
-Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "AWS_MSK_IAM"]
+Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "AWS_MSK_IAM", "GSSAPI"]
 OWN_SETTINGS = {
     "PLAIN": "sasl_plain_",
     "SCRAM-SHA-256": "sasl_plain_",
     "SCRAM-SHA-512": "sasl_plain_",
     "OAUTHBEARER": "sasl_oauth_",
     "AWS_MSK_IAM": "sasl_aws_",
+    "GSSAPI": "sasl_kerberos_",
 }
 """Mechanism -> how the names of the settings begin that are for it."""
 BY_TOKEN = frozenset({"OAUTHBEARER", "AWS_MSK_IAM"})
@@ -107,6 +108,17 @@ class KafkaClient(Table):
         "AWS's settings.",
         examples=["eu-west-1"],
     )
+    sasl_kerberos_service_name: str = Field(
+        default="kafka", description="First part of the brokers' principals, for GSSAPI (Kerberos)."
+    )
+    sasl_kerberos_principal: str | None = Field(
+        default=None, description="Who logs in; without it whose tickets are in the cache.",
+        examples=["exporter@EXAMPLE.COM"],
+    )
+    sasl_kerberos_keytab: Path | None = Field(
+        default=None, description="File with the keys of that principal; without it tickets are those of the cache.",
+        examples=["exporter.keytab"],
+    )
 
     @property
     def tls(self) -> bool:
@@ -149,6 +161,9 @@ class KafkaClient(Table):
                 raise ValueError("AWS_MSK_IAM needs security_protocol = 'SASL_SSL'")
         elif self.by_token:
             self._check_tokens()
+        elif self.sasl_mechanism == "GSSAPI":
+            if self.sasl_kerberos_keytab and not self.sasl_kerberos_principal:
+                raise ValueError("sasl_kerberos_keytab needs sasl_kerberos_principal")
         elif not all((self.sasl_mechanism, self.sasl_plain_username, self.sasl_plain_password)):
             raise ValueError("SASL needs sasl_mechanism, sasl_plain_username and sasl_plain_password")
         for text in (self.sasl_plain_username, revealed(self.sasl_plain_password)):

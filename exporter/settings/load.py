@@ -36,7 +36,7 @@ else:
     import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
 
 CONFIG_VARIABLE = "EXPORTER_CONFIG"
-_SERVICES = ("KAFKA", "DYNAMODB", "REGISTRY", "S3", "GCS", "HDFS", "PROMETHEUS")
+_SERVICES = ("KAFKA", "DYNAMODB", "REGISTRY", "S3", "GCS", "HDFS", "PROMETHEUS", "KERBEROS")
 OF_TESTS = tuple(f"EXPORTER_TEST_{name}" for name in _SERVICES)
 OTHER_VARIABLES = frozenset(
     {CONFIG_VARIABLE, *OF_TESTS, "EXPORTER_CACHE_DIR", "EXPORTER_CAREFUL"}

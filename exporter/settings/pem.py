@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +25,8 @@ not available"; it is what openssl 3 writes when nothing else is asked for."""
 
 def pem_problems(client: KafkaClient) -> Iterator[Problem]:
     """What both clients would report as no more than "no broker answers"."""
+    if (keytab := client.sasl_kerberos_keytab) is not None and not os.access(keytab, os.R_OK):
+        yield Problem(f"[kafka_client] sasl_kerberos_keytab {keytab} cannot be read", "kadmin's ktadd makes it")
     for name in ("ssl_cafile", "ssl_certfile", "ssl_keyfile"):
         path: Path | None = getattr(client, name)
         if path is None or (name == "ssl_keyfile" and client.key_apart is None):

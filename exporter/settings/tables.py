@@ -97,8 +97,8 @@ NAMED = {"types": "event type", "topic_formats": "regular expression of topics"}
 """Of these there is a table for each of something."""
 
 PATHS = frozenset(
-    {"ssl_cafile", "ssl_certfile", "ssl_keyfile", "sasl_oauth_cafile", "columns_file", "schema_files"}
-    | {"ca_file", "cert_file", "key_file", "proto"}
+    {"ssl_cafile", "ssl_certfile", "ssl_keyfile", "sasl_oauth_cafile", "sasl_kerberos_keytab"}
+    | {"columns_file", "schema_files", "ca_file", "cert_file", "key_file", "proto"}
     | {f"{name}_file" for table in TABLES.values() for name in table.secrets()}
 )
 """The settings in tables that are paths, relative to the TOML file."""

@@ -253,6 +253,8 @@ def _java_options(short_lived: bool, home: Path | None, archive: Path | None) ->
     chosen += [CLASSES_AT_ONCE, "-XX:+ExitOnOutOfMemoryError", f"-XX:ReservedCodeCacheSize={CODE_CACHE}"]
     chosen += ["-XX:TieredStopAtLevel=1"] if short_lived else COMPILE_LATER
     chosen += ["-XX:+UseTransparentHugePages"] if _huge_pages() else []
+    if kerberos := os.environ.get("KRB5_CONFIG"):  # Java looks for it at its own places only
+        chosen += [f"-Djava.security.krb5.conf={kerberos.partition(':')[0]}"]
     if archive is not None:
         chosen += [f"-XX:ArchiveClassesAtExit={archive}"]
     elif home is not None:

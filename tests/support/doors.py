@@ -9,16 +9,20 @@ from exporter.local.broker import Broker
 from exporter.local.server import free_ports
 from tests.support.token_server import AUDIENCE, ISSUER
 
+LOOPBACK = "127.0.0.1"
 OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearer{}"
 
 
 class Doors(Broker):
-    """protocol: of the door LOGIN. properties: the broker's. java: options of its JVM."""
+    """protocol: of the door LOGIN. properties: the broker's. java: its JVM's. host: what the door is called."""
 
-    def __init__(self, protocol: str, properties: Mapping[str, str], java: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, protocol: str, properties: Mapping[str, str], java: Mapping[str, str] | None = None, host: str = LOOPBACK
+    ) -> None:
         super().__init__(properties=properties)
         (port,) = free_ports(1)
-        self.login, self._door, self._java = f"127.0.0.1:{port}", protocol, dict(java or {})
+        self.login, self._door, self._java = f"{host}:{port}", protocol, dict(java or {})
+        self._at = f"{LOOPBACK}:{port}"
 
     def _java_command(self) -> list[str]:
         java, *rest = super()._java_command()
@@ -27,7 +31,7 @@ class Doors(Broker):
     def _properties(self) -> dict[str, str]:
         own = super()._properties()
         doors = {
-            "listeners": f"{own['listeners']},LOGIN://{self.login}",
+            "listeners": f"{own['listeners']},LOGIN://{self._at}",
             "advertised.listeners": f"{own['advertised.listeners']},LOGIN://{self.login}",
             "listener.security.protocol.map": f"PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,LOGIN:{self._door}",
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import pickle
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -602,6 +603,13 @@ sasl_plain_password = "{SECRET}"
 
 AVRO = '[value_format]\nkind = "avro"\nframe = "confluent"\n'
 REGISTRY = AVRO + '[schema_registry]\nurls = ["http://r"]\nusername = "me"\n'
+MSK = "[kafka_client]\nsecurity_protocol = 'SASL_SSL'\nsasl_mechanism = 'AWS_MSK_IAM'\n"
+KERBEROS = """[kafka_client]
+security_protocol = "SASL_SSL"
+sasl_mechanism = "GSSAPI"
+sasl_kerberos_principal = "me@REALM"
+sasl_kerberos_keytab = "nowhere.keytab"
+"""
 OAUTH = f"""[kafka_client]
 security_protocol = "SASL_SSL"
 sasl_mechanism = "OAUTHBEARER"
@@ -715,6 +723,24 @@ def test_one_security_table_serves_both_clients() -> None:
     }
 
 
+def test_a_keytab_serves_both_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python's by a service that knows it, also in another process, if its package is there; Java's by JAAS."""
+    Path("me.keytab").touch()
+    settings = loaded(tables=KERBEROS.replace("nowhere.keytab", "me.keytab"))
+    keytab = str(Path("me.keytab").absolute())
+    assert spark_kafka_options(settings)["kafka.sasl.jaas.config"] == (
+        "com.sun.security.auth.module.Krb5LoginModule required doNotPrompt=true useKeyTab=true storeKey=true "
+        f'keyTab="{keytab}" principal="me@REALM";'
+    )
+    monkeypatch.setattr("exporter.kafka.kerberos.find_spec", lambda _: True)
+    service = pickle.loads(pickle.dumps(kafka_python_options(settings)["sasl_kerberos_service_name"]))
+    assert (service, service.principal, service.keytab) == ("kafka", "me@REALM", keytab)
+    monkeypatch.setattr("exporter.kafka.kerberos.find_spec", lambda _: None)
+    with pytest.raises(ConfigError) as refused:
+        kafka_python_options(settings)
+    assert "kafka-delta-exporter[kerberos]" in refused.value.hint
+
+
 def test_a_key_in_a_file_of_its_own_serves_both_clients() -> None:
     """Java's reads the texts of both files, which are masked wherever they are shown."""
     Path("me.pem").write_text(CERTIFICATE)
@@ -755,6 +781,10 @@ def test_any_password_survives_the_quoting_of_jaas(password: str) -> None:
         (SASL.replace("sasl_plain_username", "#"), "SASL needs sasl_mechanism"),
         (SASL.replace("SCRAM-SHA-512", "OAUTHBEARER"), "sasl_plain_password has no effect with sasl_mechanism"),
         (SASL + f"sasl_oauth_client_secret = '{SECRET}'", "sasl_oauth_client_secret has no effect with sasl_mechanism"),
+        (KERBEROS.replace("sasl_kerberos_principal", "#"), "sasl_kerberos_keytab needs sasl_kerberos_principal"),
+        (KERBEROS, "sasl_kerberos_keytab nowhere.keytab cannot be read"),
+        (KERBEROS + "sasl_aws_region = 'eu-west-1'", "sasl_aws_region has no effect with sasl_mechanism = 'GSSAPI'"),
+        (MSK.replace("_SSL", "_PLAINTEXT"), "AWS_MSK_IAM needs security_protocol = 'SASL_SSL'"),
         (OAUTH.replace("sasl_oauth_client_id", "#"), "OAUTHBEARER needs sasl_oauth_token_url, sasl_oauth_client_id"),
         (OAUTH.replace("https://", f"https://{SECRET}@"), "sasl_oauth_token_url should be https://host/path"),
         (OAUTH.replace("https://", "file:///"), "sasl_oauth_token_url should be https://host/path"),
