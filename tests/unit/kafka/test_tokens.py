@@ -60,12 +60,12 @@ def test_all_that_ask_get_the_same_token() -> None:
 
 def test_a_token_is_renewed_before_it_ends_while_somebody_asks() -> None:
     """Nobody who asks waits for a source; and nobody is asked of when nobody asks any more."""
-    fake = Fake(3)
+    fake = Fake(6)
     tokens, first = Tokens(fake), time.time()
     while time.time() < first + 7:
-        assert tokens.current().expires - time.time() > 0.4
+        assert tokens.current().expires - time.time() > 1.5, "half of its life, but for a slow machine"
         time.sleep(0.02)  # pace of those that ask
-    assert 3 <= fake.given <= 6
+    assert 2 <= fake.given <= 4
     wait_until(lambda: tokens._keeper is None, 10, "its thread has ended")
     given = fake.given
     assert tokens.current().value in (f"the token no. {given}", f"the token no. {given + 1}")
