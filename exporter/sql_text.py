@@ -1,8 +1,8 @@
 """Names and texts in the SQL that Spark is given: the one place that quotes them.
 
-A value of data is none of SQL's text: it goes by a parameter (`session.sql(text, args=...)`) or by a Column. Where
-neither is taken, as in the condition of an OPTIMIZE, it is a literal() of hexadecimal digits, in which no quote, no
-backslash and no `${...}` can mean anything, whatever a session's settings say of them.
+A value of data is none of SQL's text: it goes by a Column. Where none is taken, as in the condition of an OPTIMIZE or
+a MERGE (Delta takes no parameters there from Spark 4.2 on), it is a literal() of hexadecimal digits, in which no quote,
+no backslash and no `${...}` can mean anything, whatever a session's settings say of them.
 """
 
 from __future__ import annotations

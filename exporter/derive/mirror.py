@@ -17,7 +17,7 @@ from exporter.derive.mirror_carried import carried_over
 from exporter.derive.mirror_merge import IN_ALL, Statements
 from exporter.derive.mirror_purge import Purge
 from exporter.derive.mirror_rows import BASE, OWN, RULES, Shape, counted, fingerprint, schema_of
-from exporter.derive.mirror_sql import CHANGES, EVERY, bounds_of, bounds_sql, lacking_sql, merge_sql
+from exporter.derive.mirror_sql import CHANGES, EVERY, bounds_sql, lacking_sql, merge_sql
 from exporter.derive.mirror_todo import Todo, left_in_all, lost_keys, todo
 from exporter.derive.mirror_truncated import Truncate, Truncates, property_of, taken_of
 from exporter.derive.source import REBUILD, Pinned, others_told, pin, within
@@ -232,12 +232,12 @@ class MirrorJob:
             view = self._evolved(view, changes)
             changes.createOrReplaceTempView(CHANGES)
             key = self._table.keys[0]
-            values = bounds_of(*(_bounds(key, changes) if of_groups is None else of_groups.bounds))
-            sql = merge_sql(shape, self._target.table.sql_name, bounds_sql(key) if values else "")
+            bounds = _bounds(key, changes) if of_groups is None else of_groups.bounds
+            sql = merge_sql(shape, self._target.table.sql_name, bounds_sql(key, *bounds))
             (progress,) = self._progress(source, source.view.version).items()
             in_all = found.left if due.says else self._left_in_all(view, source, due, found.left)
             says = {**_told(found.left), IN_ALL: dict(in_all), "rows": found.rows}
-            version, changed = self._statements.commit(view, sql, says, progress, values)
+            version, changed = self._statements.commit(view, sql, says, progress)
         purged = self._purge.due(time.monotonic())
         told = "; ".join(filter(None, (due.says, f"{purged} deleted keys purged" if purged else "")))
         return Ran(self.name, max(changed, 0), version, says=_joined(told, found.left), left_out=found.left)

@@ -22,7 +22,6 @@ PURGED = "purged"
 IN_ALL = "left_out_in_all"
 """In that of a run: why -> how many of all rows that the table has taken of its source are not in it."""
 TRIES = 3
-NO_VALUES: Mapping[str, Any] = {}
 CONFLICT = "CONCURRENT"
 """In what Delta says where another commit was in the way: OPTIMIZE, or a user's DELETE."""
 
@@ -43,13 +42,11 @@ class Statements:
         sql: str,
         says: Mapping[str, Any],
         progress: tuple[str, int] | None = None,
-        values: Mapping[str, Any] = NO_VALUES,
     ) -> tuple[int, int]:
         """The version that a statement made, and how many rows it changed, -1 if its call did not tell.
 
         progress: appId and version of the one txn action that such a commit can have. Delta does not run a statement
-        whose version is not above the table's: what another process has done is not done again. values: of the
-        statement's parameters.
+        whose version is not above the table's: what another process has done is not done again.
         Raises Fenced where another process ran the job, ExporterError.
         """
         job, tries = self._target.job, 0
@@ -60,7 +57,7 @@ class Statements:
             point(Fault.BEFORE_DERIVE_COMMIT, job)
 
             def offer(metadata: Mapping[str, Any] = metadata, changed: list[int] = changed) -> None:
-                changed[0] = self.run(sql, metadata, progress, values)
+                changed[0] = self.run(sql, metadata, progress)
 
             try:
                 return self._target.settled(based_on, commit_id, offer), changed[0]
@@ -75,7 +72,6 @@ class Statements:
         sql: str,
         metadata: Mapping[str, Any],
         progress: tuple[str, int] | None = None,
-        values: Mapping[str, Any] = NO_VALUES,
     ) -> int:
         """Run one; how many rows it changed. Raises whatever Spark raises."""
         said = {SAYS: json_setting(metadata)}
@@ -84,7 +80,7 @@ class Statements:
         try:
             for name, text in said.items():
                 self._session.conf.set(name, text)
-            found = self._session.sql(sql, args=dict(values)).collect()
+            found = self._session.sql(sql).collect()
         finally:
             for name in said:
                 self._session.conf.unset(name)

@@ -52,23 +52,26 @@ def _changes(shape: Shape) -> str:
     return f"{LATER} OR {_greater(f's.{BASE}', f't.{BASE}')} OR exists({NAMES}, name -> {_newer('name')})"
 
 
-def bounds_sql(key: str) -> str:
-    """That a key lies between the parameters :least and :most, so that Delta reads no other files."""
-    return f"t.{quoted(key)} >= :least AND t.{quoted(key)} <= :most"
+def bounds_sql(key: str, least: Any, most: Any) -> str:
+    """That a key lies between two values, so that Delta reads no other files.
 
-
-def bounds_of(least: Any, most: Any) -> dict[str, Any]:
-    """The parameters of bounds_sql(), of the two values between which all keys lie.
-
-    None where statistics do not tell, and for texts that are too long for the table's history, where they would stand.
+    Empty where statistics do not tell, and for texts that are too long for the table's history, where they would stand.
     """
-    return {"least": least, "most": most} if _is_bound(least) and _is_bound(most) else {}
+    if not (_is_bound(least) and _is_bound(most)):
+        return ""
+    return f"t.{quoted(key)} >= {_bound(least)} AND t.{quoted(key)} <= {_bound(most)}"
 
 
 def _is_bound(value: Any) -> bool:
     if isinstance(value, str):
         return len(value) <= BOUND_CHARS_MAX
     return type(value) in (int, date)
+
+
+def _bound(value: Any) -> str:
+    if isinstance(value, str):
+        return literal(value)
+    return str(value) if isinstance(value, int) else f"DATE'{value.isoformat()}'"
 
 
 def merged(shape: Shape) -> dict[str, str]:

@@ -11,12 +11,11 @@ from __future__ import annotations
 import logging
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from exporter.local.s3 import CREDENTIALS, START_SECS_MAX
+from exporter.local.s3 import CREDENTIALS
 from exporter.local.server import LocalServer, accepts, free_ports
 
 REGISTRY = "shop"
@@ -48,10 +47,10 @@ class LocalGlue(LocalServer):
         """Start, or start again on the same port, with an empty registry. Raises DependencyUnreachable."""
         if self.running:
             return
-        log, deadline = self._folder / "glue.log", time.monotonic() + START_SECS_MAX
+        log = self._folder / "glue.log"
         self._run([sys.executable, __file__, str(self._port)], log)
         failed = f"Glue did not start on {self.endpoint}"
-        self._wait_until(lambda: accepts(self._port), failed, deadline, log)
+        self._wait_until(lambda: accepts(self._port), failed, log)
         self.client.create_registry(RegistryName=REGISTRY)
 
     def add(self, schema: str, text: str, kind: str = "AVRO") -> UUID:

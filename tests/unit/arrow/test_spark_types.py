@@ -11,6 +11,7 @@ from exporter.executor.judge_letters import JUDGED_DDL
 from exporter.executor.manifest import MANIFEST_DDL
 from exporter.kafka.careful import DDL
 from exporter.lake.schema import table_schema
+from tests.support.spark_arrow import arrow_of_spark
 
 LETTERS_JSON = (
     '{"type":"struct","fields":[{"name":"_kafka","type":{"type":"struct","fields":['
@@ -61,9 +62,8 @@ def test_ddl_names_the_columns_that_arrow_has(ddl: str, text: str) -> None:
 def test_spark_reads_both_notations_as_the_same_columns() -> None:
     """Without a JVM: by pyspark's own reading of JSON and of Arrow."""
     types = pytest.importorskip("pyspark.sql.types")
-    to_arrow = pytest.importorskip("pyspark.sql.pandas.types").to_arrow_schema
     spark = types.StructType.fromJson(as_json(pa.struct(list(DEAD_LETTER_SCHEMA))))
-    assert to_arrow(spark, timestamp_utc=True) == DEAD_LETTER_SCHEMA
+    assert arrow_of_spark(spark) == DEAD_LETTER_SCHEMA
     assert as_ddl(DEAD_LETTER_SCHEMA).endswith("event_type string, first_offset bigint, last_offset bigint")
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from exporter.errors import ConfigError
 from exporter.formats.schema import SCHEMA_DEPTH_MAX, arrow_schema
+from tests.support.spark_arrow import arrow_of_spark
 
 
 def field(name: str, kind: Any, nullable: bool = True) -> dict[str, Any]:
@@ -48,7 +49,6 @@ def test_types() -> None:
 def test_spark_agrees() -> None:
     """The Arrow types are those that Spark itself gives the same schema."""
     types = pytest.importorskip("pyspark.sql.types")
-    to_arrow = pytest.importorskip("pyspark.sql.pandas.types").to_arrow_schema
     spark = types.StructType(
         [
             types.StructField("a", types.ArrayType(types.DecimalType(10, 2), False)),
@@ -57,7 +57,7 @@ def test_spark_agrees() -> None:
             types.StructField("b", types.BinaryType(), False),
         ]
     )
-    assert arrow_schema(spark.json(), "orders", "JSON") == to_arrow(spark, timestamp_utc=True)
+    assert arrow_schema(spark.json(), "orders", "JSON") == arrow_of_spark(spark)
 
 
 ARRAY_OF_VOID = {"type": "array", "elementType": "void", "containsNull": True}
