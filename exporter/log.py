@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from typing import Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
@@ -103,7 +103,13 @@ def configure(json: bool | None = None) -> None:
     logging.captureWarnings(True)
 
 
-class _Stderr(logging.StreamHandler[TextIO]):
+if TYPE_CHECKING:
+    _Handler = logging.StreamHandler[TextIO]
+else:
+    _Handler = logging.StreamHandler  # no generic before Python 3.11
+
+
+class _Stderr(_Handler):
     """To what stderr is at the time: a progress bar takes its place, and puts lines above itself."""
 
     def __init__(self) -> None:
