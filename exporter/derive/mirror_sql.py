@@ -68,10 +68,14 @@ def _is_bound(value: Any) -> bool:
     return type(value) in (int, date)
 
 
-def _bound(value: Any) -> str:
-    if isinstance(value, str):
-        return literal(value)
-    return str(value) if isinstance(value, int) else f"DATE'{value.isoformat()}'"
+def _bound(value: int | str | date) -> str:
+    if isinstance(value, int):
+        return _whole(value)
+    return literal(value) if isinstance(value, str) else f"DATE {literal(value.isoformat())}"
+
+
+def _whole(value: int) -> str:
+    return f"{value}"
 
 
 def merged(shape: Shape) -> dict[str, str]:

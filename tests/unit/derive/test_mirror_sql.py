@@ -67,7 +67,7 @@ def test_only_patches_and_envelopes_give_columns_orders_of_their_own() -> None:
         ("a-1", "b 2", ("'a-1'", "'b 2'")),
         ("it's ${env:HOME}\0", "z\\",
          ("CAST(X'6974277320247B656E763A484F4D457D00' AS STRING)", "CAST(X'7A5C' AS STRING)")),
-        (date(2026, 1, 31), date(2026, 2, 1), ("DATE'2026-01-31'", "DATE'2026-02-01'")),
+        (date(2026, 1, 31), date(2026, 2, 1), ("DATE '2026-01-31'", "DATE '2026-02-01'")),
         (datetime(2026, 1, 31), datetime(2026, 1, 31), None),
         (True, True, None),
         (None, None, None),
