@@ -28,7 +28,8 @@ def micros_of(text: str) -> tuple[int, bool] | None:
     if found is None:
         return None
     try:
-        moment = datetime.fromisoformat(found[1] + (found[3] or "Z"))
+        zone = (found[3] or "Z").replace("Z", "+00:00")  # Python 3.10 knows no Z
+        moment = datetime.fromisoformat(found[1] + zone)
     except ValueError:
         return None
     digits = found[2] or ""
