@@ -13,11 +13,13 @@ from hypothesis import settings
 
 from exporter import secrets
 from exporter.local.broker import create_topic
+from exporter.local.s3 import CREDENTIALS
 from exporter.stores.store import Store
 from exporter.stores.stores import open_store
 from tests.support import places, services, sessions, shared
 from tests.support.azurite import ROOT, Azurite, NoAzurite
 from tests.support.gcs import TOKEN, gcs_store
+from tests.support.glue_registry import LocalGlue
 
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")  # how long an example takes says how busy the machine is
@@ -54,6 +56,20 @@ def registry(pytestconfig: pytest.Config) -> Iterator[str]:
     """URL of a real schema registry, the same for all tests, as the broker."""
     with shared.service("registry", pytestconfig) as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def glue() -> Iterator[LocalGlue]:
+    """A schema registry of AWS Glue's, the same for all tests of a process."""
+    with LocalGlue() as found:
+        yield found
+
+
+@pytest.fixture
+def aws_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As any task of AWS's finds them."""
+    for name, text in CREDENTIALS.items():
+        monkeypatch.setenv(name, text)
 
 
 @pytest.fixture(scope="session")

@@ -130,6 +130,7 @@ def wait_caught_up(
     began, ends = clock(), Goals()
     deadline = began + timeout_secs
     while True:
+        asked = clock()
         try:
             status = ask()
         except DependencyUnreachable as error:
@@ -138,7 +139,7 @@ def wait_caught_up(
             ends = {**goals(status), **ends}
             left = behind(status, ends)
             dark = unknown(status)
-            old = (status.get("ends_secs") or 0.0) > clock() - began
+            old = (status.get("ends_secs") or 0.0) > asked - began
             if status.get("ready", True) and not left and not dark and not old:
                 return status
             why = status.get("not_ready") or dark or f"{left:,} offsets are not committed{held_back(status)}"

@@ -158,8 +158,13 @@ def listed(set_name: str) -> tuple[Jar, ...]:
 def all_listed() -> list[Jar]:
     """Every jar of jars.txt, in its order."""
     text = resources.files("exporter.spark").joinpath("jars.txt").read_text("utf-8")
-    lines = [line.split() for line in text.splitlines() if line.strip() and not line.startswith("#")]
-    return [replace(Jar(name.partition("@")[0], *rest), spark=name.partition("@")[2]) for name, *rest in lines]
+    return [_jar(line) for line in text.splitlines() if line.strip() and not line.startswith("#")]
+
+
+def _jar(line: str) -> Jar:
+    name, *rest = line.split()
+    set_name, _, spark = name.partition("@")
+    return replace(Jar(set_name, *rest), spark=spark)
 
 
 @functools.cache

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 
 from exporter.stores.store import Store
 from tests.support.expiring import Gate, Profile
-from tests.support.lakes import Export, Process, running, seldom, wait_until, writing, wrong_places
+from tests.support.lakes import Export, running, seldom, writing, wrong_places
 from tests.support.places import bucket_of
 from tests.support.services import fresh_name
 from tests.support.wals import Log
@@ -42,7 +41,7 @@ def test_tasks_outlive_their_keys(
             for _ in range(kills):
                 with running(e.with_(group=fresh_name("group")), env=profile.environment) as task:
                     task.wait_for("commit_landed")
-                    works_for(task, LIVES * life_secs)
+                    task.works_for(LIVES * life_secs)
                     os.kill(task.pid, signal.SIGKILL)
         catches_up(e, profile)
         if "started" in log.states():  # under way as its task was killed: the next start says what became of it
@@ -58,13 +57,3 @@ def catches_up(e: Export, profile: Profile) -> None:
     """A task that ends by itself."""
     with running(e.with_(group=fresh_name("group")), "--until-caught-up", env=profile.environment) as task:
         assert task.wait() == 0, task.text[-4000:]
-
-
-def works_for(task: Process, secs: float) -> None:
-    """It does, and commits after that."""
-    until = time.monotonic() + secs
-    while time.monotonic() < until and task.popen.poll() is None:
-        time.sleep(0.1)  # pace of the looks, bounded by `until`
-    landed = task.text.count("commit_landed")
-    wait_until(lambda: task.popen.poll() is not None or task.text.count("commit_landed") > landed, 60, "a commit")
-    assert task.popen.poll() is None, task.text[-4000:]

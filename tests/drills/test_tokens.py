@@ -51,16 +51,6 @@ sasl_oauth_client_secret = "{SECRET}"
     return Export(broker.login, topic, root, fresh_name("app"), kafka_client=lines, more=more)
 
 
-def commits_for(task: Process, secs: float) -> None:
-    """It does for so long, and once more after that."""
-    until = time.monotonic() + secs
-    while time.monotonic() < until and task.popen.poll() is None:
-        time.sleep(0.1)  # pace of the looks, bounded by `until`
-    landed = task.text.count("commit_landed")
-    wait_until(lambda: task.popen.poll() is not None or task.text.count("commit_landed") > landed, 60, "a commit")
-    assert task.popen.poll() is None, task.text[-4000:]
-
-
 def finishes(task: Process, e: Export) -> None:
     """It has exported each record once, and ends as it is told to. e: at the other door."""
     wait_until(lambda: wrong_places(e) == {}, 120, "every record in its place")
@@ -82,7 +72,7 @@ def test_a_running_task_outlives_its_tokens_and_shows_none(
             with writing(broker.bootstrap, e.topic, per_sec=50):
                 task.wait_for("commit_landed", 120)
                 got = len(server.given)
-                commits_for(task, secs)
+                task.works_for(secs)
                 renewed = len(server.given) - got
             said = [page(port, name) for name in PAGES] + command_lines(task)
             finishes(task, replace(e, kafka=broker.bootstrap))
@@ -123,6 +113,6 @@ def test_a_server_that_is_down_for_longer_than_a_token_is_an_outage(tmp_path: Pa
                 assert task.popen.poll() is None, task.text[-4000:]
                 server.is_down = False
                 task.wait_for("outage_ended", 120)
-                commits_for(task, 2)
+                task.works_for(2)
             finishes(task, replace(e, kafka=broker.bootstrap))
     assert SECRET not in task.text and not [token for token in server.given if token in task.text]

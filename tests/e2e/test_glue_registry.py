@@ -20,7 +20,6 @@ from aws_schema_registry.codec import encode
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.schemas import GUID
 from exporter.local.proxy import WELL, Down, FaultyProxy, Troubles
-from exporter.local.s3 import CREDENTIALS
 from exporter.operate.check.registry import check_registry
 from exporter.registry.pins import Pins
 from exporter.stores.file import FileStore
@@ -29,7 +28,7 @@ from tests.support.glue_registry import REGISTRY, LocalGlue
 from tests.support.lakes import NOON, Export, millis, wait_until
 from tests.support.services import Record, fresh_name, produce
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.usefixtures("aws_credentials")]
 
 FIRST = {"type": "record", "name": "Order", "namespace": "shop", "fields": [{"name": "id", "type": "long"}]}
 NOTE = {"name": "note", "type": ["null", "string"], "default": None}
@@ -38,19 +37,6 @@ PROTOBUF = """
     syntax = "proto3"; package shop;
     message Zero { int64 id = 1; }
     message Order { int64 id = 1; message Line { string sku = 1; } repeated Line lines = 2; }"""
-
-
-@pytest.fixture(scope="module")
-def glue() -> Iterator[LocalGlue]:
-    with LocalGlue() as found:
-        yield found
-
-
-@pytest.fixture(autouse=True)
-def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As any task of AWS's finds them."""
-    for name, text in CREDENTIALS.items():
-        monkeypatch.setenv(name, text)
 
 
 @pytest.fixture

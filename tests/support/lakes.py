@@ -529,6 +529,15 @@ class Process:
     def signal_group(self, number: int) -> None:
         os.killpg(self.pid, number)
 
+    def works_for(self, secs: float) -> None:
+        """It does, and commits after that."""
+        until = time.monotonic() + secs
+        while time.monotonic() < until and self.popen.poll() is None:
+            time.sleep(0.1)  # pace of the looks, bounded by `until`
+        landed = self.text.count("commit_landed")
+        wait_until(lambda: self.popen.poll() is not None or self.text.count("commit_landed") > landed, 60, "a commit")
+        assert self.popen.poll() is None, self.text[-4000:]
+
     def wait(self, secs: float = END_SECS_MAX) -> int:
         """The exit code; negative for a signal."""
         try:

@@ -5,18 +5,17 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timezone
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 from exporter.spark.java_classes import compiled, packed
 from tests.support.certificates import Authority
 from tests.support.doors import OAUTH, Doors
+from tests.support.posted import answering
 from tests.support.sigv4 import query_of, signature_of, url_of
 
 SOURCE = """
@@ -85,23 +84,13 @@ class Judge:
 def judging(judge: Judge) -> Iterator[Judge]:
     """It listens inside the block."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            found = judge.user(self.rfile.read(int(self.headers["Content-Length"])).decode())
-            body = "".join(f"{part}\n" for part in found or ("no",)).encode()
-            self.send_response(200 if found else 403)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def answer(text: str, headers: Mapping[str, str]) -> tuple[int, str]:
+        found = judge.user(text)
+        return 200 if found else 403, "".join(f"{part}\n" for part in found or ("no",))
 
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
-        threading.Thread(target=listening.serve_forever, daemon=True).start()
-        judge.url = f"http://127.0.0.1:{listening.server_port}/"
+    with answering(answer) as url:
+        judge.url = url
         yield judge
-        listening.shutdown()
 
 
 class Msk(Doors):

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import base64
 import json
-import ssl
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote_plus
 
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
+
+from tests.support.posted import answering
 
 ISSUER, AUDIENCE, KEY_ID = "https://issuer.test", "kafka", "one"
 
@@ -84,27 +84,11 @@ class TokenServer:
 def token_server(server: TokenServer, certificate: Path | None = None) -> Iterator[TokenServer]:
     """It listens inside the block. certificate: PEM file with its key; without one it speaks no TLS."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            text = self.rfile.read(int(self.headers["Content-Length"])).decode()
-            form = {name: values[0] for name, values in parse_qs(text).items()}
-            status, found = server.answer(form, self.headers.get("Authorization", ""))
-            body = json.dumps(found).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def answer(text: str, headers: Mapping[str, str]) -> tuple[int, str]:
+        form = {name: values[0] for name, values in parse_qs(text).items()}
+        status, found = server.answer(form, headers.get("Authorization", ""))
+        return status, json.dumps(found)
 
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
-        if certificate is not None:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(certificate)
-            listening.socket = context.wrap_socket(listening.socket, server_side=True)
-        threading.Thread(target=listening.serve_forever, daemon=True).start()
-        server.url = f"http{'s' if certificate else ''}://127.0.0.1:{listening.server_port}/oauth2/token"
+    with answering(answer, certificate) as url:
+        server.url = f"{url}oauth2/token"
         yield server
-        listening.shutdown()

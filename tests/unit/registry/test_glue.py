@@ -21,7 +21,6 @@ from exporter.core.schemas import GUID, KnownSchemas, SchemaText, Unknown, guid_
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError, RegistryUnreachable
 from exporter.formats.frames import framed
-from exporter.local.s3 import CREDENTIALS
 from exporter.local.server import free_ports
 from exporter.operate.audit.readers.reading import Reading
 from exporter.registry.client import connect
@@ -36,23 +35,11 @@ from tests.support.fake_registry import Failure, FakeRegistry
 from tests.support.glue_registry import REGISTRY, LocalGlue
 from tests.support.services import fresh_name
 
+pytestmark = pytest.mark.usefixtures("aws_credentials")
+
 TP = TopicPartition("orders", 0)
 LONG, TEXT = '{"type": "long"}', '{"type": "string"}'
 NOBODY = UUID(int=7)
-
-
-@pytest.fixture(scope="module")
-def glue() -> Iterator[LocalGlue]:
-    """One that is well."""
-    with LocalGlue() as found:
-        yield found
-
-
-@pytest.fixture(autouse=True)
-def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As any task of AWS's finds them."""
-    for name, text in CREDENTIALS.items():
-        monkeypatch.setenv(name, text)
 
 
 @pytest.fixture

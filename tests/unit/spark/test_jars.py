@@ -86,6 +86,7 @@ def test_delta_is_of_one_version_in_java_and_in_python() -> None:
     required = config["options"]["install_requires"].split("\n")
     versions = {jar.version for jar in jars.all_listed() if jar.group == "io.delta"}
     assert [f"delta-spark=={version}" for version in versions] == [one for one in required if "delta" in one]
+    assert [one.partition("<=")[2] for one in required if one.startswith("pyspark")] == [jars.NEWEST_PYSPARK]
 
 
 def test_the_spark_set_holds_no_jar_that_pyspark_ships() -> None:
