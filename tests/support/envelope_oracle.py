@@ -380,7 +380,9 @@ def _dms(_asked: Asked, doc: dict[str, Any]) -> tuple[dict[str, Any], dict[str, 
 def _micros(text: str | None) -> int | None:
     if text is None or not re.fullmatch(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[-+]\d\d:\d\d)?", text):
         return None
-    text = re.sub(r"(\.\d{6})\d+", r"\1", text)
+    if text[11:13] == "24":
+        return None
+    text = re.sub(r"(\.\d{6})\d+", r"\1", text).replace("Z", "+00:00")
     moment = datetime.fromisoformat(re.sub(r"\.(\d+)", lambda found: "." + found[1].ljust(6, "0"), text))
     return int(((moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)) - EPOCH) / timedelta(microseconds=1))
 

@@ -37,7 +37,8 @@ HELD_US = (-62_135_596_800_000_000, 253_402_300_799_999_999)
 UNITS_US = {"s": 1_000_000.0, "ms": 1_000.0, "us": 1.0}
 INTEGERS = {"long": 63, "integer": 31, "short": 15, "byte": 7}
 PLAIN_TIME = re.compile(
-    r"\d{4}-\d\d-\d\d[Tt]\d\d:(\d\d:[0-5]\d([.,]\d{1,6})?([Zz]|[+-]\d\d:\d\d)|59:60([.,]\d{1,6})?[Zz])\Z", re.ASCII
+    r"\d{4}-\d\d-\d\d[Tt](?!24)\d\d:(\d\d:[0-5]\d([.,]\d{1,6})?([Zz]|[+-]\d\d:\d\d)|59:60([.,]\d{1,6})?[Zz])\Z",
+    re.ASCII,
 )
 PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}\Z", re.ASCII)
 Columns = Mapping[str, Any]

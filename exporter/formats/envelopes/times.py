@@ -17,8 +17,8 @@ from exporter.text import shorten
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _TIME = re.compile(
-    r"([0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,9}))?(Z|[+-][0-9]{2}:[0-9]{2})?"
-)
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2}[T ](?!24)[0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,9}))?(Z|[+-][0-9]{2}:[0-9]{2})?"
+)  # Python 3.14 takes 24:00 for the next day, no earlier one does
 _DIGITS = 6
 
 

@@ -150,13 +150,13 @@ def _scalar(value: Any, kind: pa.DataType, evolved: bool) -> Any:
 def instant(text: str) -> datetime | None:
     """Of a text such as the tests have: microseconds, with a zone or in UTC. A leap second is the moment after it."""
     text = text.replace(",", ".").replace("t", "T").replace("z", "Z")
-    if not re.fullmatch(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)?", text, re.ASCII):
+    if not re.fullmatch(r"\d{4}-\d\d-\d\d[T ](?!24)\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)?", text, re.ASCII):
         return None
-    text = re.sub(r"(\.\d{6})\d+", r"\1", text)
+    text = re.sub(r"\.(\d{1,9})", lambda found: f".{found[1][:6]:0<6}", text)  # Python 3.10 reads three digits or six
     leaps = text[17:19] == "60"
     text = text[:17] + "59" + text[19:] if leaps else text
     try:
-        found = datetime.fromisoformat(text)
+        found = datetime.fromisoformat(re.sub(r"Z$", "+00:00", text))
         found = found.replace(tzinfo=timezone.utc) if found.tzinfo is None else found.astimezone(timezone.utc)
         return found if not leaps else found + timedelta(seconds=1) if found.minute == 59 else None
     except (ValueError, OverflowError):

@@ -25,7 +25,8 @@ INTEGERS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 """Bits."""
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
-_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,6})?(Z|[+-]\d\d:\d\d)?", re.ASCII)
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_TIME = re.compile(r"(\d{4}-\d\d-\d\dT(?!24)\d\d:\d\d:\d\d)(\.\d{1,6})?(Z|[+-]\d\d:\d\d)?", re.ASCII)
 _TYPES: Mapping[str, tuple[pa.DataType, str]] = {
     "boolean": (pa.bool_(), "BOOLEAN"),
     "byte": (pa.int8(), "TINYINT"),
@@ -203,7 +204,7 @@ def _date(sent: Any) -> int:
     if isinstance(sent, Day):
         return sent.days
     try:
-        if type(sent) is str and len(sent) == 10:
+        if type(sent) is str and _DATE.fullmatch(sent):
             return date.fromisoformat(sent).toordinal() - date(1970, 1, 1).toordinal()
     except ValueError:
         pass
