@@ -139,6 +139,8 @@ def mixed_modes(run: Run) -> None:
         run.check()
         modes[number % 3] = OWN if number % 2 else {}
         members[number % 3] = run.start(**modes[number % 3])
+    for one in members:
+        run.wait_commit(one)
     _stop_all(run, members)
     run.finish()
 
