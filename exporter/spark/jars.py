@@ -290,7 +290,7 @@ def ivy_file(jars: Sequence[Jar]) -> str:
         for jar in jars
     )
     return (
-        '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">\n'
+        '<ivy-module version="2.0" xmlns:m="urn:maven">\n'
         '  <info organisation="local" module="jars"/>\n'
         '  <configurations><conf name="default"/></configurations>\n'
         f"  <dependencies>\n{dependencies}\n  </dependencies>\n</ivy-module>\n"

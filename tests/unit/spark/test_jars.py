@@ -110,7 +110,7 @@ def test_a_classifier_is_asked_for_and_stands_in_the_name() -> None:
     (artifact,) = ElementTree.fromstring(jars.ivy_file([server])).iter("artifact")
     assert artifact.attrib == {
         "name": "apicurio-registry-app", "type": "tar.gz", "ext": "tar.gz",
-        "{http://ant.apache.org/ivy/maven}classifier": "all",
+        "{urn:maven}classifier": "all",
     }  # fmt: skip
 
 
