@@ -139,8 +139,6 @@ def mixed_modes(run: Run) -> None:
         run.check()
         modes[number % 3] = OWN if number % 2 else {}
         members[number % 3] = run.start(**modes[number % 3])
-    for one in members:
-        run.wait_commit(one)
     _stop_all(run, members)
     run.finish()
 
@@ -190,7 +188,9 @@ def wait_merged(run: Run, *tasks: Task) -> None:
 
 
 def _stop_all(run: Run, members: Sequence[Task]) -> None:
+    """Stop them, also one that was started a moment ago: it hears a stop once it says that it has started."""
     for one in members:
+        run.wait_event(one, "task_started")
         require_alive(one)
     for one in members:
         run.stop(one)

@@ -14,6 +14,7 @@ from exporter.drill.producer import Record, mixed
 from exporter.drill.run import LIFE_SECS_MAX, NotAsItMust, Run
 from exporter.drill.tasks import Task
 from exporter.faults import Fault
+from exporter.local.children import hears
 
 POINTS = (
     (Fault.AFTER_ANCHOR, 2),
@@ -225,7 +226,9 @@ def sigterm_storm(run: Run) -> None:
         if number % 3:
             run.wait_event(task, "task_started")
         run.nap(run.rng.uniform(0, 4))
-        run.stop(task, whole=run.rng.random() < 0.5)
+        heard = hears(task.pid, signal.SIGTERM)
+        task.signal(signal.SIGTERM, whole=run.rng.random() < 0.5)
+        run.ends(task, 0, *(() if heard else (-signal.SIGTERM,)))
         run.check()
     run.finish()
 

@@ -31,7 +31,6 @@ from exporter.drill.settings_file import SCALARS, write_settings
 from exporter.drill.tasks import GONE_SECS_MAX, Task
 from exporter.drill.timeline import Timeline, owned
 from exporter.errors import FoundProblem
-from exporter.local.children import hears
 from offsets.positions import live_position
 from offsets.ranges import TopicPartition
 
@@ -217,11 +216,10 @@ class Run:
 
         self.wait(there, LIFE_SECS_MAX, f"{task.name} commits", task)
 
-    def stop(self, task: Task, whole: bool = False) -> None:
-        """A graceful stop, exit 0. A task that has just begun may end by SIGTERM itself: it has no handler yet."""
-        heard = hears(task.pid, signal.SIGTERM)
-        task.signal(signal.SIGTERM, whole)
-        self.ends(task, 0, *(() if heard else (-signal.SIGTERM,)))
+    def stop(self, task: Task) -> None:
+        """A graceful stop, exit 0. The task has said something by now: before that Python may have no handler yet."""
+        task.signal(signal.SIGTERM)
+        self.ends(task, 0)
 
     def ends(self, task: Task, *codes: int, secs: float = LIFE_SECS_MAX) -> str:
         """Wait for its end with one of these exit codes; its last words."""

@@ -1,28 +1,21 @@
-"""Tasks of a drill that are stopped, as processes of their own, without any service."""
+"""Members of a drill that are stopped, without any service."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
-from exporter.drill.run import Run
-
-HEARS = "import signal, time; signal.signal(15, lambda *_: exit()); print(flush=True); time.sleep(60)"
-DEAF = "import time; print(flush=True); time.sleep(60)"
+from exporter.drill.coordinated import _stop_all
 
 
-@pytest.mark.parametrize(("program", "codes"), [(HEARS, {0}), (DEAF, {0, -15})])
-def test_a_task_ends_with_0_once_it_hears_a_stop(program: str, codes: set[int]) -> None:
+def test_a_member_is_stopped_once_it_hears_a_stop() -> None:
     """Before that SIGTERM ends it, as it ends whatever has no handler: nothing is wrong with it."""
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None and process.stdout.readline()
-        taken: list[set[int]] = []
-        run: Any = SimpleNamespace(ends=lambda task, *right: taken.append({int(code) for code in right}))
-        task: Any = SimpleNamespace(pid=process.pid, signal=lambda sent, whole: process.send_signal(sent))
-        Run.stop(run, task)
-        assert process.wait(20) in codes
-    assert taken == [codes]
+    done: list[tuple[str, str]] = []
+    members: Any = [SimpleNamespace(name=name, ended=lambda: None) for name in ("old", "new")]
+    run: Any = SimpleNamespace(
+        wait_event=lambda task, event: done.append((event, task.name)),
+        stop=lambda task: done.append(("stop", task.name)),
+    )
+    _stop_all(run, members)
+    for name in ("old", "new"):
+        assert done.index(("task_started", name)) < done.index(("stop", name))
