@@ -104,12 +104,12 @@ class Glue:
 
     def _asked(self, name: str, **request: Any) -> Mapping[str, Any] | None:
         """An answer; None if what was asked for is not there."""
-        from botocore.exceptions import BotoCoreError, ClientError
+        from botocore.exceptions import BotoCoreError, ClientError, ReadTimeoutError
 
         call: Callable[[], Mapping[str, Any]] = lambda: getattr(self.client, name)(**request)  # noqa: E731
         try:
             return aside("glue-schema-registry", call).result(self.timeout_secs)
-        except TooLate:
+        except (TooLate, ReadTimeoutError):  # whichever clock is the first: they run for as long as each other
             raise self._unreachable(f"{name}: no answer in time: not done after {self.timeout_secs:g} s") from None
         except ClientError as error:
             told = error.response["Error"]

@@ -136,7 +136,7 @@ def test_lists_of_many_pages_are_read_to_their_end() -> None:
         (Failure(200, b"{}"), "no schema"),
         (Failure(200, b'{"SchemaVersionId": "x", "Status": "AVAILABLE", "DataFormat": "AVRO"}'), "no schema"),
         (Failure(hang_up=True), "."),
-        (Failure(200, b"{}", after_secs=20), "no answer in time|timed out"),
+        (Failure(200, b"{}", after_secs=20), "no answer in time"),
         (Failure(200, b"{" + b" " * 60 + b"}", drip_secs=0.02), "no answer in time"),
         (Failure(200, b"{}", drip_secs=0.2, drip_head=True), "no answer in time"),
     ],
@@ -152,6 +152,20 @@ def test_everything_else_is_trouble(failure: Failure, says: str) -> None:
             client.ask(lambda glue: glue.schema(number(NOBODY)))
         assert server.url in caught.value.message and time.monotonic() - began < 5
         assert "region" in caught.value.hint
+
+
+def test_an_answer_that_is_late_is_told_alike_by_either_clock() -> None:
+    """Ours and botocore's run for as long as each other: which of them is the first is the machine's."""
+    import boto3
+    from botocore.config import Config
+
+    with FakeRegistry() as server:
+        server.failure = Failure(200, b"{}", after_secs=20)
+        once = Config(read_timeout=0.2, retries={"total_max_attempts": 1})
+        client = boto3.client("glue", region_name="us-east-1", endpoint_url=server.url, config=once)
+        for secs in (0.1, 5.0):
+            with pytest.raises(RegistryUnreachable, match=f"no answer in time: not done after {secs:g} s"):
+                Glue(client, REGISTRY, secs).schema(number(NOBODY))
 
 
 def test_nobody_who_listens_and_no_credentials_are_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
