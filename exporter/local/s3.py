@@ -60,27 +60,27 @@ class LocalS3(LocalServer):
 
 
 def serve(port: int, bucket: str) -> None:
-    """The child: moto behind one lock for all that is conditional, which it looks at first and does then."""
+    """The child."""
     import logging
 
-    from moto.server import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import WSGIRequestHandler, run_simple
 
     logging.disable(logging.WARNING)  # a line per request
     WSGIRequestHandler.protocol_version = "HTTP/1.1"
-    app = DomainDispatcherApplication(create_backend_app)
-    _make_bucket(bucket)
-    run_simple("127.0.0.1", port, _one_at_a_time(app), threaded=True)
+    run_simple("127.0.0.1", port, s3_app(bucket), threaded=True)
 
 
-def _make_bucket(bucket: str) -> None:
+def s3_app(bucket: str) -> Callable[[dict[str, Any], Any], Iterable[bytes]]:
+    """moto with one bucket, behind one lock for all that is conditional, which it looks at first and does then.
+
+    Not its dispatcher, which looks for the service of each request among its folders, under another lock.
+    """
     from moto.core.models import DEFAULT_ACCOUNT_ID
     from moto.s3.models import s3_backends
+    from moto.server import create_backend_app
 
     s3_backends[DEFAULT_ACCOUNT_ID]["aws"].create_bucket(bucket, "us-east-1")
-
-
-def _one_at_a_time(app: Any) -> Callable[[dict[str, Any], Any], Iterable[bytes]]:
+    app: Any = create_backend_app("s3")
     alone = threading.Lock()
 
     def locked(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:

@@ -18,7 +18,7 @@ from urllib.parse import quote, unquote
 
 import urllib3
 
-from exporter.local.s3 import BUCKET, _make_bucket, _one_at_a_time
+from exporter.local.s3 import BUCKET, s3_app
 from exporter.stores.store import Store
 from exporter.stores.stores import open_store
 
@@ -57,10 +57,7 @@ def gcs_store(given: str = "") -> Iterator[Store]:
 
 
 def of_moto() -> App:
-    from moto.server import DomainDispatcherApplication, create_backend_app
-
-    _make_bucket(BUCKET)
-    s3 = _one_at_a_time(DomainDispatcherApplication(create_backend_app))
+    s3 = s3_app(BUCKET)
 
     def app(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         if environ.get(ABSENT) == "0":
