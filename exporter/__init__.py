@@ -8,6 +8,7 @@ The rooms in the order in which a record meets them; README.md beside this file 
     task/          One task, put together, and its loop, the one place that branches.
     kafka/         What the brokers say, and which partitions are this task's.
     core/          Pure decisions and their values: what is staged, due, read next, and what became of a commit.
+    fetch/         Exact ranges of offsets, read from the leader as whole record batches. Runs on Spark executors.
     rounds/        One round is one Spark job: exact offsets in, one manifest out; one round after the other.
     executor/      What runs in Spark's Python workers: route, decode, shape, gather, stage.
     formats/       What a record's value is: from bytes to columns, or to a reason. One package per format.

@@ -22,12 +22,10 @@ An error says what happened; its hint says what to do. Both are shown on separat
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import Any
 
 from offsets import Invariant
-from offsets.ranges import TopicPartition
 
 
 class ExporterError(Exception):
@@ -73,9 +71,7 @@ class DependencyUnreachable(ExporterError):
 class JvmEnded(DependencyUnreachable):
     """The JVM that runs Spark is gone; what was not committed will be read again."""
 
-    def __init__(self, unread: Mapping[TopicPartition, int] = MappingProxyType({})) -> None:
-        """unread: if it ran out of memory while it read, partition -> the offset before which it did."""
-        self.unread = unread
+    def __init__(self) -> None:
         super().__init__(
             "the JVM that runs Spark has ended",
             "start again; if it ran out of memory (see the lines above) raise `driver_memory`",

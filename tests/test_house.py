@@ -28,9 +28,10 @@ MAY_USE = {
     "settings": "core formats shape stores ground offsets",
     "task": "settings kafka core rounds stores protocol lake wal coordinate announce catalog spark monitor workbench "
     "derive ground offsets",
-    "kafka": "settings arrow ground offsets",
+    "kafka": "settings ground offsets",
     "core": "ground offsets",
-    "rounds": "kafka core executor spark ground offsets",
+    "fetch": "core formats arrow ground offsets",
+    "rounds": "core fetch executor spark ground offsets",
     "executor": "core formats shape arrow stores ground offsets",
     "formats": "core arrow ground offsets",
     "shape": "core arrow ground offsets",
@@ -43,13 +44,13 @@ MAY_USE = {
     "announce": "kafka core stores lake ground offsets",
     "registry": "core formats stores ground offsets",
     "catalog": "lake ground",
-    "spark": "core stores ground offsets",
+    "spark": "core stores ground",
     "told": "",
     "monitor": "core told ground offsets",
     "workbench": "settings kafka core formats lake wal registry catalog spark ground offsets",
     "derive": "settings kafka core formats stores lake registry spark workbench ground offsets",
-    "operate": "settings kafka core rounds executor formats arrow stores protocol lake wal registry catalog spark "
-    "workbench told ground offsets",
+    "operate": "settings kafka core fetch rounds executor formats arrow stores protocol lake wal registry catalog "
+    "spark workbench told ground offsets",
     "local": "spark ground",
     "demo": "core wal spark operate local ground offsets",
     "drill": "settings kafka core stores lake wal spark workbench operate local told ground offsets",
@@ -63,9 +64,10 @@ THIRD_PARTIES = {
     "cli": "click rich",
     "settings": "apscheduler pydantic pydantic_core tomli",
     "task": "",
-    "kafka": "botocore gssapi kafka pyarrow urllib3",
+    "kafka": "botocore gssapi kafka urllib3",
     "core": "",
-    "rounds": "pyspark",
+    "fetch": "crc32c kafka lz4 numpy pyarrow snappy zstandard",
+    "rounds": "",
     "executor": "pyarrow",
     "formats": "msgspec numpy pyarrow",
     "shape": "duckdb pyarrow",
@@ -94,8 +96,10 @@ THIRD_PARTIES = {
 
 ALONE = {
     "exporter.executor.daemon": "pyspark",
+    "exporter.operate.audit.careful": "kafka",
 }
-"""Module -> what it may import beside what its room may: this one's process is Spark's until the workers are forked."""
+"""Module -> what it may import beside what its room may: the one's process is Spark's until the workers are forked, the
+other reads the topics without what the export reads them by."""
 
 NO_GROUND = {"entry", "workbench"}
 
@@ -107,7 +111,7 @@ TOUCHES_FILES = {
     "demo": "what the tour makes",
     "drill": "faults are made from outside, as a disk makes them",
     "exporter.formats.protobuf.compile": "the texts of .proto files, for the compiler",
-    "exporter.kafka.careful": "how much memory this process has, in /proc",
+    "exporter.memory": "how much memory this process has, in /proc",
     "exporter.operate.prepare": "the archive of classes",
     "exporter.operate.check.check": "who may read the files that hold secrets",
     "exporter.operate.report.facts": "the page that was asked for",

@@ -2,7 +2,7 @@
 
 A producer that gives micro- or nanoseconds for milliseconds writes of the year 55,000 and later. Such a record is a
 dead letter with its coordinates and its value; its `_kafka.timestamp` is null and its day is NO_DAY. And the columns
-that the careful way to read (kafka/careful.py) has beside those of Spark's source.
+that the exact way to read a record (fetch/exact.py) has beside those of whole batches.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ import pyarrow.compute as pc
 KAFKA_MS = "kafka_ms"
 """A column of who reads timestamps that microseconds do not hold: milliseconds since 1970, as Kafka has them."""
 VALUE_BYTES = "value_bytes"
-"""A column of who keeps only the first bytes of very long values (kafka/careful.py): how many there were; null
+"""A column of who keeps only the first bytes of very long values (fetch/exact.py): how many there were; null
 for others."""
+TIMESTAMP_TYPE = "timestampType"
+"""As Spark's source calls it: 0 where the producer gave the timestamp, 1 where the broker did."""
 KEPT_BYTES = "kept_bytes"
 """A column of who reads values in another frame than they were sent in (formats/frames.py): how many are there."""
 LEAST_US, MOST_US = -62_135_596_800_000_000, 253_402_300_799_999_999

@@ -1,14 +1,10 @@
 """Partitions whose rounds fail: how they are read until they are well again (protocol 3.7). Pure.
 
     a round of several fails ── each of its partitions is read alone
-    one alone fails ─────────── its range is read once more, with care (kafka/careful.py)
-      that fails too ────────── half of it, by Spark's source; then, if that fails, half of that with care ...
-      that passes ───────────── some more are read with care, four times as many each time Spark's source fails again
-    a single record fails and fails, however it is read, while it can be read raw: poison
+    one alone fails ─────────── half of its range is read, then half of that ...
+      that passes ───────────── four times as much is read next
+    a single record fails and fails, while it can be read raw: poison
     a round fails with its executors: it is read again as it was; only where that does not end it is read apart, too
-
-So nothing ends the export of a partition that either way of reading can pass, and a topic that Spark's source cannot
-read at all is read with care in all but one of very many rounds.
 """
 
 from __future__ import annotations
@@ -24,45 +20,30 @@ SINGLE_FAILURES_MAX = 3
 STUCK_FAILURES = 4
 """After so many failures in a row a partition is said to be stuck."""
 FREE_SPAN = 20_000
-"""A troubled partition of which Spark's source has read so many offsets in one round is healthy again."""
-CARE_SPAN = 50_000
-"""Offsets of a round that is read with care, at most."""
-CARE_ROUNDS_MAX = 256
+"""A troubled partition of which so many offsets were read in one round is healthy again."""
 LOSSES_MAX = 3
-"""Rounds in a row that fail with their executors before their partitions are read apart and with care: a record may be
-more than an executor's JVM can hold. None is ever condemned for it."""
+"""Rounds in a row that fail with their executors before their partitions are read apart: a record may be more than an
+executor can hold. None is ever condemned for it."""
 
 
 @dataclass(frozen=True)
 class Ailing:
     """A partition whose last rounds failed. span: offsets that the next one may have. failures: in a row, and the error
-    of the last. alone: of a single record, while it could be read raw. careful: rounds that are to be read with care
-    before Spark's source is tried again; care: how many after its next failure.
+    of the last. alone: of a single record, while it could be read raw.
     """
 
     span: int
     failures: int = 0
     error: str = ""
     alone: int = 0
-    careful: int = 0
-    care: int = 1
 
 
 @dataclass(frozen=True)
 class Bisection:
-    """All troubled partitions. careful_until: partition -> the offset before which it is read with care in any case.
-
-    losses: rounds in a row that failed with their executors.
-    """
+    """All troubled partitions. losses: rounds in a row that failed with their executors."""
 
     ailing: Mapping[TopicPartition, Ailing] = field(default_factory=dict)
-    careful_until: Mapping[TopicPartition, int] = field(default_factory=dict)
     losses: int = 0
-
-    def is_careful(self, plan: PartitionPlan) -> bool:
-        """Whether the plan is to be read with care."""
-        one = self.ailing.get(plan.tp)
-        return plan.start < self.careful_until.get(plan.tp, 0) or (one is not None and one.careful > 0)
 
     def failed(self, plans: Sequence[PartitionPlan], readable: bool, error: str = "") -> Bisection:
         """After a failed round. readable: its first record could be read raw right after it.
@@ -78,12 +59,8 @@ class Bisection:
                 ailing[plan.tp] = replace(one, span=span, error=error)
                 continue
             alone = one.alone + 1 if span == 1 and readable else 0
-            one = replace(one, failures=one.failures + 1, error=error, alone=alone)
-            if self.is_careful(plan):
-                ailing[plan.tp] = replace(one, span=max(1, span // 2), careful=0)
-            else:
-                care = min(CARE_ROUNDS_MAX, one.care * 4)
-                ailing[plan.tp] = replace(one, span=span, careful=one.care, care=care)
+            failures = one.failures + 1
+            ailing[plan.tp] = Ailing(max(1, span // 2), failures, error, alone)
         return replace(self, ailing=ailing)
 
     def lost(self, plans: Sequence[PartitionPlan], error: str = "") -> Bisection:
@@ -92,31 +69,25 @@ class Bisection:
         return counted if counted.losses <= LOSSES_MAX else counted.failed(plans, False, error)
 
     def passed(self, plans: Sequence[PartitionPlan]) -> Bisection:
-        """Note a good round: its partitions may span more again, and are free where the source read enough of them."""
+        """Note a good round: its partitions may span more again, and are free where enough of them was read."""
         ailing = dict(self.ailing)
         for plan in plans:
             if (one := ailing.get(plan.tp)) is None:
                 continue
-            one = replace(one, span=one.span * 4, failures=0, error="", alone=0)
-            if self.is_careful(plan):
-                ailing[plan.tp] = replace(one, careful=max(0, one.careful - 1))
-            elif one.span >= FREE_SPAN:
+            if one.span * 4 >= FREE_SPAN:
                 del ailing[plan.tp]
             else:
-                ailing[plan.tp] = replace(one, care=1)
+                ailing[plan.tp] = Ailing(one.span * 4)
         return replace(self, ailing=ailing, losses=0)
 
     def limit(self, plans: Sequence[PartitionPlan], turn: int) -> tuple[PartitionPlan, ...]:
         """The plans as they may run now: by turns the healthy partitions together and a troubled one alone."""
-        healthy = tuple(plan for plan in plans if plan.tp not in self.ailing and not self.is_careful(plan))
+        healthy = tuple(plan for plan in plans if plan.tp not in self.ailing)
         troubled = [plan for plan in plans if plan not in healthy]
         if not troubled or (healthy and turn % 2 == 0):
             return healthy
         plan = troubled[turn // 2 % len(troubled)]
-        span = self.ailing[plan.tp].span if plan.tp in self.ailing else CARE_SPAN
-        if self.is_careful(plan):
-            span = min(span, CARE_SPAN)
-        return (replace(plan, end=min(plan.end, plan.start + span)),)
+        return (replace(plan, end=min(plan.end, plan.start + self.ailing[plan.tp].span)),)
 
     def poison(self) -> TopicPartition | None:
         """A partition whose next record has failed often enough on its own."""

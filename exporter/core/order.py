@@ -56,8 +56,6 @@ class StagingOrder:
     specs: how the tables are cut, those too that are not made yet.
     replays: (event type, topic partition) -> number of the replay that stages these records; empty for a round.
     room: of each task. carried_bytes: of all small files whose rows a task may give to the driver unwritten.
-    record_bytes: of a record so far, 0 = not known; for the size of batches only (spark/batches.py).
-    careful: read by kafka/careful.py, not by Spark's source.
     committed_next: all that is staged is committed right after the round, and nothing together with it.
     columns: event type -> what is decoded of it, where that is more than what is declared (core/evolved.py).
     evolutions: of which types it is told what was seen beside that.
@@ -79,10 +77,8 @@ class StagingOrder:
     replays: Mapping[tuple[str, TopicPartition], int] = field(default_factory=dict)
     room: StagingBudget = field(default_factory=StagingBudget)
     carried_bytes: int = 0
-    record_bytes: float = 0.0
     committed_next: bool = False
     sync: bool = False
-    careful: bool = False
     untimed: frozenset[str] = frozenset()
     columns: Mapping[str, str] = field(default_factory=dict)
     evolutions: Evolutions = field(default_factory=Evolutions)

@@ -56,10 +56,8 @@ EXPLAINED: Mapping[str, str] = {
     "commit_refused": "a partition came back to a member while its last owner's commit was under way",
     "outage_seen": "the broker pauses for its own garbage or to roll a segment, with both cores taken",
     "group_poll_failed": "the same",
-    "round_failed": "a record that Spark's readers do not survive was found by halves",
+    "round_failed": "a record that its worker does not survive was found by halves",
     "record_condemned": "and became a dead letter by its coordinates",
-    "Terminating due to java.lang.OutOfMemoryError: Java heap space": "the JVM's own last words, see the next one",
-    "jvm_out_of_memory": "a record that unpacks to more than the heap; the process begins anew and reads it with care",
 }
 """Warnings and errors that a soak may log, and why."""
 

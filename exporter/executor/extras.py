@@ -8,11 +8,10 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from exporter.arrow.kafka_time import TIMESTAMP_TYPE
 from exporter.arrow.own_columns import BEFORE_COLUMN, CDC_COLUMN, CDC_TYPE, CHANGE_TYPE, HEADERS_TYPE
 from exporter.core.order import StagingOrder
 
-TIMESTAMP_TYPE = "timestampType"
-"""Column of Spark's Kafka source, and of kafka/careful.py."""
 _KINDS = pa.array(["CreateTime", "LogAppendTime"])
 """What the numbers 0 and 1 are called by Kafka; another one is of a record without a timestamp."""
 

@@ -21,6 +21,8 @@ def gathered(batches: Iterator[pa.RecordBatch], types: int) -> Iterator[pa.Recor
     enough = min(types * TYPE_BYTES, GATHERED_BYTES_MAX)
     held: list[pa.RecordBatch] = []
     for batch in batches:
+        if held and batch.schema != held[0].schema:
+            yield _joined(held)
         if batch.num_rows:
             held.append(batch)
         if held and sum(one.nbytes for one in held) >= enough:

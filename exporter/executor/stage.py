@@ -29,7 +29,6 @@ from exporter.core.manifest import COPIES, FILTERED, REASON, TOMBSTONES, TYPES_O
 from exporter.core.order import StagingOrder
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.writers import PartitionPlan, StagedFile
-from exporter.executor import headers
 from exporter.executor.by_partition import Unsplit
 from exporter.executor.empty import RESCUED, without_empty
 from exporter.executor.extras import Extras
@@ -106,18 +105,11 @@ class _Task:
     def add(self, batch: pa.RecordBatch) -> None:
         """Route, decode and stage one batch; a batch of several topics or partitions is split first."""
         self._steps.now("route")
-        batch = headers.joined(batch)
-        by_topic = by_value(batch, "topic") if "topic" in batch.schema.names else [(self._only_topic(), batch)]
-        for topic, of_topic in by_topic:
+        for topic, of_topic in by_value(batch, "topic"):
             for partition, part in by_value(of_topic, "partition"):
                 self._add_partition(part, TopicPartition(topic, partition))
         self._bound()
         self._steps.now("fetch")
-
-    def _only_topic(self) -> str:
-        """The topic of records that do not carry their topic's name (rounds/read.py)."""
-        (topic,) = {tp.topic for tp in self._order.plans}
-        return topic
 
     def manifest(self) -> pa.RecordBatch:
         """Finish every file; rows for files, counts per partition, types that could not be written, and the steps."""

@@ -47,6 +47,12 @@ def kafka_python_options(settings: Settings) -> dict[str, Any]:
     return options
 
 
+def reading_options(settings: Settings) -> dict[str, Any]:
+    """The same for who reads records (fetch/), with the rack that it reads in. Holds secrets."""
+    rack = settings.kafka_client.client_rack
+    return kafka_python_options(settings) | ({"client_rack": rack} if rack else {})
+
+
 def spark_kafka_options(settings: Settings) -> dict[str, str]:
     """The same as `kafka.`-prefixed options of Spark's Kafka source. Holds secrets."""
     client = settings.kafka_client

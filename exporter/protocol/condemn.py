@@ -28,7 +28,6 @@ from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.user_metadata import user_metadata
 from exporter.core.writers import PartitionPlan
 from exporter.errors import InvariantBroken
-from exporter.executor import headers
 from exporter.executor.letters import TYPE_STAGES, dead_letter_rows
 from exporter.lake.change import Change, add_action
 from exporter.lake.lake import Lake
@@ -231,7 +230,7 @@ def letter_adds(origin: FileOrigin, raw: Any, reasons: Sequence[str]) -> tuple[d
 
     raw: the records as an Arrow table, in the order of their offsets, a reason for each.
     """
-    batch, _ = held_times(headers.joined(raw.combine_chunks().to_batches()[0]))
+    batch, _ = held_times(raw.combine_chunks().to_batches()[0])
     keys = letter_keys(batch.column("timestamp"))
     adds = []
     for key in sorted(set(keys.to_pylist())):

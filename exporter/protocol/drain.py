@@ -67,9 +67,6 @@ class DrainRounds:
     def budget(self) -> Budget:
         return self._rounds.budget()
 
-    def unread(self) -> dict[TopicPartition, int]:
-        return self._rounds.unread
-
     def stuck(self) -> dict[TopicPartition, str]:
         return self._rounds.trouble.stuck()
 

@@ -124,10 +124,6 @@ class Recovery:
         if self._drain is not None:
             self._drain.close()
 
-    def unread(self) -> dict[TopicPartition, int]:
-        """Partition -> the offset before which a drain was reading."""
-        return self._drain.unread() if self._drain is not None else {}
-
     def stuck(self) -> dict[TopicPartition, str]:
         """Partitions whose drain fails again and again, and why."""
         return self._drain.stuck() if self._drain is not None else {}

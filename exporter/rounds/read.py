@@ -1,17 +1,15 @@
 """One round as one Spark job: exact offset ranges in, one manifest per partition out.
 
-A batch read without checkpoint or streaming query. Spark raises on a range that is no longer
-there (failOnDataLoss) and on ends beyond the log; it skips invisible offsets only. Therefore a
-finished round covers start..end-1 of each plan, holes included (protocol 3.4).
+Its tasks read Kafka themselves (fetch/ranges.py). They raise on a range that is no longer there and on ends beyond the
+log; they skip invisible offsets only. Therefore a finished round covers start..end-1 of each plan, holes included
+(protocol 3.4).
 """
 
 from __future__ import annotations
 
-import json
 import threading
 import uuid
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,35 +18,19 @@ from exporter.core.order import StagingBudget, StagingOrder
 from exporter.core.routing import Routing
 from exporter.core.slices import Slices, slices
 from exporter.errors import DependencyUnreachable, ExporterError, InvariantBroken, RoundFailed
-from exporter.executor import headers
 from exporter.executor.gathered import gathered
 from exporter.executor.manifest import MANIFEST_DDL
 from exporter.executor.stage import stage
 from exporter.executor.warm import pass_on
-from exporter.kafka import careful
+from exporter.fetch import ranges
 from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.rounds.told import round_result
 from exporter.spark import executors
-from exporter.spark.batches import Batches
 from exporter.text import why
 from offsets.ranges import TopicPartition
 
 log = get_logger(__name__)
-
-FETCH_OPTIONS = {
-    "kafka.max.partition.fetch.bytes": str(4 << 20),
-    "kafka.fetch.max.bytes": str(16 << 20),
-    "kafka.max.poll.records": "5000",
-    "kafka.receive.buffer.bytes": str(1 << 20),
-    "kafka.fetch.max.wait.ms": "10",
-    "kafka.allow.auto.create.topics": "false",
-}
-"""Large fetches, small polls: the records of a poll that wait for their turn are what each collection of garbage has to
-copy. At the end of the log a client has asked for
-more already, and whatever it asks next waits behind that: half a second of a round, by default, for records that the
-round does not want."""
-
 
 def warm(session: Any) -> None:
     """Start the Python workers and let them import what a round needs, while the task is put together."""
@@ -59,29 +41,12 @@ def warm(session: Any) -> None:
 class RoundReader:
     """Runs rounds on a session. `read` blocks; `cancel` from another thread ends the running ones."""
 
-    def __init__(
-        self,
-        session: Any,
-        kafka_options: Mapping[str, str],
-        room: StagingBudget | None = None,
-        client: Mapping[str, Any] | None = None,
-    ) -> None:
-        """room: of all tasks that run at once; None for the defaults.
-
-        kafka_options: `kafka.`-prefixed options of Spark's source, bootstrap servers and security included. client: the
-        same as keywords of kafka-python's clients; None where there is no security.
-
-        With a fixed `kafka.group.id` in them the executors' consumers serve round after round; else each round leaves
-        consumers of its own behind, with what they have fetched ahead, for minutes. Each isolation has its own group:
-        Spark keeps consumers by group and partition, and refuses other options for one that it has once kept, for ever.
-        Nothing is asked of these groups, so that no right to them is needed.
-        """
+    def __init__(self, session: Any, client: Mapping[str, Any], room: StagingBudget | None = None) -> None:
+        """client: keywords of kafka-python's clients. room: of all tasks that run at once; None for the defaults."""
         self._session = session
         self._local = session.sparkContext.master.startswith("local")
-        self._options = {**FETCH_OPTIONS, **kafka_options}
-        self._client = client or {"bootstrap_servers": kafka_options["kafka.bootstrap.servers"].split(",")}
+        self._client = client
         self._room = room or StagingBudget()
-        self._batches = Batches(session)
         self._groups: set[str] = set()
         self._dropped: set[str] = set()
         self._lock = threading.Lock()
@@ -125,18 +90,22 @@ class RoundReader:
             log.warning(Event.TASKS_TRIED_AGAIN, tasks=tasks)
 
     def collect(self, order: StagingOrder, task: Any, ddl: str) -> list[dict[str, Any]]:
-        """The rows that a function of mapInArrow makes of the order's records. Raises what Spark raises."""
-        try:
-            with self._batches.sized(order.record_bytes, order.carried_bytes):
-                return self._mapped(order, task, ddl)
-        except Exception as error:
-            if not self._batches.outgrown(error):
-                raise
-        log.info(Event.ROUND_OUTGROWN, guessed_bytes=round(order.record_bytes))
-        return self._mapped(order, task, ddl)
+        """The rows that a function of mapInArrow makes of the order's records. Raises what Spark raises.
 
-    def _mapped(self, order: StagingOrder, task: Any, ddl: str) -> list[dict[str, Any]]:
-        return _rows(self._records(order).mapInArrow(task, ddl))
+        Each range is cut as `slices` says; a task that has several reads one after the other.
+        """
+        cut = self._cut(order)
+        wanted = [
+            replace(one, start=start, end=min(one.end, start + (cut.records_max or one.end)))
+            for one in self._wanted(order)
+            for start in range(one.start, one.end, cut.records_max or one.end)
+        ]
+
+        def run(batches: Iterator[Any]) -> Iterator[Any]:
+            numbers = [number for batch in batches for number in batch.column("id").to_pylist()]
+            yield from task(batch for number in numbers for batch in ranges.records(wanted[number]))
+
+        return _rows(self._session.range(0, len(wanted), 1, cut.tasks or len(wanted)).mapInArrow(run, ddl))
 
     def _shared(self, order: StagingOrder) -> StagingOrder:
         """What each task may hold and carry, of what all may.
@@ -156,21 +125,16 @@ class RoundReader:
         """What the tasks say of what they have staged."""
         if not order.plans:
             return []
-        task = _task(self._shared(order))
-        if not order.careful:
-            return self.collect(order, task, MANIFEST_DDL)
-        found = self._each(lambda wanted: task(careful.records(wanted)), self._wanted(order), MANIFEST_DDL)
-        rows: list[dict[str, Any]] = found.to_pylist()
-        return rows
+        return self.collect(order, _task(self._shared(order)), MANIFEST_DDL)
 
-    def _wanted(self, order: StagingOrder) -> list[careful.Wanted]:
+    def _wanted(self, order: StagingOrder) -> list[ranges.Wanted]:
         routing = order.routing
         return [
-            careful.Wanted(self._client, plan.tp, plan.start, plan.end, routing.isolation, routing.record_bytes_max)
+            ranges.Wanted(self._client, plan.tp, plan.start, plan.end, routing.isolation, routing.record_bytes_max)
             for plan in order.plans.values()
         ]
 
-    def _each(self, task: Callable[[careful.Wanted], Iterator[Any]], wanted: Sequence[Any], ddl: str) -> Any:
+    def _each(self, task: Callable[[ranges.Wanted], Iterator[Any]], wanted: Sequence[Any], ddl: str) -> Any:
         """The rows of each range, in a task of its own, as an Arrow table. Raises what Spark raises."""
 
         def run(batches: Iterator[Any]) -> Iterator[Any]:
@@ -194,28 +158,28 @@ class RoundReader:
             return RoundFailed(failed, raw=self._raw(replace(wanted, end=wanted.start + 1)))
         except Exception as raw:  # noqa: BLE001 - whatever it is, it was not read
             log.warning(Event.RAW_READ_FAILED, partition=str(wanted.tp), offset=wanted.start, error=why(raw))
-            damaged = careful.DAMAGED in str(raw)  # a replica may have it whole: only a person gives it up
+            damaged = ranges.DAMAGED in str(raw)  # a replica may have it whole: only a person gives it up
             if wanted.end == wanted.start + 1 and not damaged and self._has_neighbours(wanted):
                 says = f"{failed}; nor can it be read alone: {why(raw)}"
-                return RoundFailed(says, raw=careful.by_coordinates(wanted))
+                return RoundFailed(says, raw=ranges.by_coordinates(wanted))
         return RoundFailed(failed)
 
     def alone(self, tp: TopicPartition, offset: int, routing: Routing) -> Any:
         """One record as an Arrow table, by its coordinates alone if it is not there any more. Raises what Spark raises.
         """
-        wanted = careful.Wanted(self._client, tp, offset, offset + 1, routing.isolation, routing.record_bytes_max)
+        wanted = ranges.Wanted(self._client, tp, offset, offset + 1, routing.isolation, routing.record_bytes_max)
         try:
             found = self._raw(wanted)
         except Exception as error:
-            if careful.GONE not in str(error):
+            if ranges.GONE not in str(error):
                 raise
-            return careful.by_coordinates(wanted)
-        return found if found.num_rows else careful.by_coordinates(wanted)
+            return ranges.by_coordinates(wanted)
+        return found if found.num_rows else ranges.by_coordinates(wanted)
 
-    def _raw(self, wanted: careful.Wanted) -> Any:
-        return self._each(careful.records, [wanted], careful.DDL)
+    def _raw(self, wanted: ranges.Wanted) -> Any:
+        return self._each(ranges.exactly, [wanted], ranges.DDL)
 
-    def _has_neighbours(self, wanted: careful.Wanted) -> bool:
+    def _has_neighbours(self, wanted: ranges.Wanted) -> bool:
         """Whether the broker gives what lies beside a record. If not, it may be damaged there, and put right there."""
         for start in (wanted.end, max(0, wanted.start - 1)):
             try:
@@ -243,53 +207,6 @@ class RoundReader:
         for group in groups:
             self._session.sparkContext.cancelJobGroup(group)
 
-    def _records(self, order: StagingOrder) -> Any:
-        """The raw records of the plans, with the columns that routing and dead letters need.
-
-        The name of the topic is left out where there is one topic only and no event type follows from it: to hand over
-        a text costs as much as several numbers.
-        The isolation is that of the order's routing configuration: a drain reads as the old one did.
-        """
-        plans = list(order.plans.values())
-        starts = _offsets_json((plan.tp, plan.start) for plan in plans)
-        ends = _offsets_json((plan.tp, plan.end) for plan in plans)
-        assign: dict[str, list[int]] = defaultdict(list)
-        for plan in plans:
-            assign[plan.tp.topic].append(plan.tp.partition)
-        cut = self._cut(order)
-        reader = self._session.read.format("kafka")
-        isolation = order.routing.isolation
-        for name, value in self._options.items():
-            reader = reader.option(name, value)
-        if group := self._options.get("kafka.group.id"):
-            reader = reader.option("kafka.group.id", f"{group}-{isolation}")
-        needless = [] if order.record_columns.timestamp_type else ["timestampType"]
-        if len(assign) == 1 and order.routing.type_from.kind != "topic":
-            needless.append("topic")
-        if cut.records_max is not None:
-            reader = reader.option("maxRecordsPerPartition", cut.records_max)
-        records = (
-            reader.option("kafka.isolation.level", isolation)
-            .option("failOnDataLoss", "true")
-            .option("assign", json.dumps(assign))
-            .option("startingOffsets", starts)
-            .option("endingOffsets", ends)
-            .option("includeHeaders", "true")
-            .load()
-        )
-        records = _split_headers(records.drop(*needless))
-        return records if cut.tasks is None else records.coalesce(cut.tasks)
-
-
-def _split_headers(records: Any) -> Any:
-    """A frame of Spark's Kafka source with its headers as two lists (executor/headers.py), empty if there are none."""
-    from pyspark.sql.functions import array, coalesce, col
-    from pyspark.sql.types import ArrayType, BinaryType, StringType
-
-    names = coalesce(col("headers.key"), array().cast(ArrayType(StringType())))
-    values = coalesce(col("headers.value"), array().cast(ArrayType(BinaryType())))
-    return records.withColumns({headers.NAMES: names, headers.VALUES: values}).drop("headers")
-
 
 def run_order(records: Any, order: StagingOrder) -> RoundResult:
     """Stage a frame of raw records, those of a partition in the order of their offsets. Raises what Spark raises."""
@@ -315,10 +232,3 @@ def _task(order: StagingOrder) -> Any:
         return stage(order, gathered(batches, types))
 
     return run
-
-
-def _offsets_json(offsets: Iterable[tuple[TopicPartition, int]]) -> str:
-    by_topic: dict[str, dict[str, int]] = defaultdict(dict)
-    for tp, offset in offsets:
-        by_topic[tp.topic][str(tp.partition)] = offset
-    return json.dumps(by_topic)

@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from exporter.core.backoff import Backoff
@@ -70,12 +70,8 @@ class Rounds:
         secs_max: float,
         waking: Callable[[Future[Any]], Future[Any]],
         storage_trouble: Callable[[], str] = str,
-        trouble: Bisection = Bisection(),  # noqa: B008 - a frozen value
     ) -> None:
-        """waking: makes a future wake the loop when it is done. storage_trouble: why the storage is out, or empty.
-
-        trouble: that is known from before.
-        """
+        """waking: makes a future wake the loop when it is done. storage_trouble: why the storage is out, or empty."""
         self._storage_trouble = storage_trouble
         self._reader = reader
         self._records_max = records_max
@@ -92,12 +88,10 @@ class Rounds:
         self.secs = 0.0
         self.error = ""
         self.raw: Any = None
-        self.trouble = trouble
+        self.trouble = Bisection()
         self.starved = ""
         """Why no round can begin: its cluster gives no executor. Empty if it does."""
         self._starved_since = self._looked_at = float("-inf")
-        self.unread: dict[TopicPartition, int] = {}
-        """Partition -> the offset before which Spark's source has begun to read it, and not come to the end."""
 
     @property
     def running(self) -> bool:
@@ -146,12 +140,8 @@ class Rounds:
 
     def start(self, order: StagingOrder) -> None:
         """Read the order's plans in a round thread."""
-        careful = any(map(self.trouble.is_careful, order.plans.values()))  # there is one only then
-        if not careful:
-            self.unread |= {tp: max(plan.end, self.unread.get(tp, 0)) for tp, plan in order.plans.items()}
-        sized = replace(order, record_bytes=self._bytes_per_record, careful=careful)
-        future = self._waking(self._pool.submit(self._reader.read, sized))
-        self._readings.append(_Reading(sized, future, time.monotonic()))
+        future = self._waking(self._pool.submit(self._reader.read, order))
+        self._readings.append(_Reading(order, future, time.monotonic()))
 
     def take(self, now: float) -> RoundResult | None:
         """The result of a round that has just finished; None if none has, or if it failed."""
@@ -201,8 +191,6 @@ class Rounds:
             self._bytes_per_record = max(size / records, self._bytes_per_record / 2, LEAST_RECORD_BYTES)
         self.failures = self.failures if result.unwritten else 0
         self.trouble = self.trouble.passed(reading.plans)
-        done = {plan.tp: plan.end for plan in reading.plans}
-        self.unread = {tp: end for tp, end in self.unread.items() if done.get(tp, 0) < end}
         self.secs = now - reading.started
         log.info(Event.ROUND_READ, records=records, secs=round(self.secs, 2))
 

@@ -30,6 +30,12 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 class KafkaClient(Table):
     """[kafka_client]: security of every connection to Kafka, kafka-python's and Spark's, in PEM files only."""
 
+    client_rack: str | None = Field(
+        default=None,
+        description="Rack of the task, as the brokers' `broker.rack`: records are read from the nearest replica, where "
+        "the brokers select replicas so.",
+        examples=["eu-west-1a"],
+    )
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
         default="PLAINTEXT", description="Encryption (SSL) and login (SASL) of the connections to Kafka."
     )

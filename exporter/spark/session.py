@@ -29,7 +29,6 @@ from exporter.spark.jars import find_java, jar_paths
 from exporter.spark.jvm_lines import JvmLines
 from exporter.stores.file import JAVA
 from exporter.stores.store import JavaSide
-from offsets.ranges import TopicPartition
 
 CODE_CACHE = "240m"
 """With one compiler Java reserves so little that Spark fills it within minutes; what comes then is interpreted."""
@@ -51,8 +50,6 @@ LAST_JARS = "SPARK_DIST_CLASSPATH"
 with."""
 ENDING_SECS = 2.0
 LOOPBACK = "127.0.0.1"
-OUT_OF_MEMORY = 3
-"""The exit code of a JVM with -XX:+ExitOnOutOfMemoryError."""
 LOG4J_FILE = Path(__file__).with_name("log4j2.properties")
 
 
@@ -111,7 +108,7 @@ def _prepared(
         os.environ[LAST_JARS] = os.pathsep.join(filter(None, (*jars, os.environ.get(LAST_JARS))))
         jars = []
     options = {"spark.sql.warehouse.dir": os.path.join(tempfile.gettempdir(), "spark-warehouse")}
-    options |= deployment.spark_options(jars, {**batches.MEASURED, **java.settings})
+    options |= deployment.spark_options(jars, {**batches.SIZES, **java.settings})
     keep_secret(*(value for name, value in options.items() if SECRET.search(name)))
     options["spark.driver.extraJavaOptions"] = shlex.join(_java_options(short_lived, home, archive))
     return options
@@ -219,11 +216,6 @@ def has_ended(session: Any, error: BaseException) -> bool:
     return _ended(session.sparkContext._gateway.proc, error)
 
 
-def ran_out_of_memory(session: Any) -> bool:
-    """Whether the session's JVM has ended because its heap was full."""
-    return bool(session.sparkContext._gateway.proc.poll() == OUT_OF_MEMORY)
-
-
 def _ended(jvm: Any, error: BaseException) -> bool:
     """Its connections are closed a moment before the process is gone."""
     from py4j.protocol import Py4JError, Py4JJavaError
@@ -271,13 +263,12 @@ def _huge_pages() -> bool:
 
 
 @contextmanager
-def jvm_watched(session: Any, unread: Callable[[], Mapping[TopicPartition, int]] = dict) -> Iterator[None]:
-    """Whatever fails in here because the session's JVM has ended is raised as JvmEnded. unread: what it has to say."""
+def jvm_watched(session: Any) -> Iterator[None]:
+    """Whatever fails in here because the session's JVM has ended is raised as JvmEnded."""
     try:
         yield
     except Exception as error:
         by_jvm = isinstance(error, TableUnreadable | TableUnwritable) or not isinstance(error, ExporterError)
-        if not isinstance(error, JvmEnded) and not (by_jvm and has_ended(session, error)):
+        if isinstance(error, JvmEnded) or not (by_jvm and has_ended(session, error)):
             raise
-        told = error.unread if isinstance(error, JvmEnded) else {}
-        raise JvmEnded(told or (unread() if ran_out_of_memory(session) else {})) from error
+        raise JvmEnded from error

@@ -14,7 +14,6 @@ from typing import Any
 
 from exporter import __version__
 from exporter.aside import aside
-from exporter.core.bisection import Bisection
 from exporter.core.coordination import Commits, Leadership
 from exporter.core.order import StagingBudget
 from exporter.core.roll import RollLimits
@@ -23,7 +22,7 @@ from exporter.ending import ending
 from exporter.faults import Fault, point
 from exporter.kafka.assignment import Assignment
 from exporter.kafka.group import Membership
-from exporter.kafka.options import kafka_python_options, spark_kafka_options
+from exporter.kafka.options import kafka_python_options, reading_options
 from exporter.kafka.static import StaticAssignment
 from exporter.kafka.topics import TopicReader, partitions_of
 from exporter.log import get_logger
@@ -42,7 +41,6 @@ from exporter.settings.model import Settings
 from exporter.spark import session as spark
 from exporter.spark.session import jvm_watched
 from exporter.stores.parquet import give_memory_back
-from exporter.task.again import careful_until
 from exporter.task.announced import announcing
 from exporter.task.deriving import Jobs
 from exporter.task.limits import LoopLimits
@@ -121,7 +119,7 @@ def _exported(
         gc.freeze()  # what is there by now stays: no collection needs to look at it
         gc.enable()
         sys.setswitchinterval(THREADS_TURN_SECS)
-        with announcing(settings, bench.lake.store, watch), jvm_watched(bench.session, service.unread):
+        with announcing(settings, bench.lake.store, watch), jvm_watched(bench.session):
             service.run()
         totals = service.totals
         log.info(Event.TASK_ENDED, records=totals.records, rows=sum(totals.committed.values()), secs=totals.secs())
@@ -168,9 +166,8 @@ def build_service(
     leases = assignment.states if isinstance(assignment, LeasedAssignment) else dict
     wal_calls = dict if (wal := journal.wal) is None else lambda: wal.calls
     watch.joined(journal.owner, leases, wal_calls)
-    options = {**spark_kafka_options(settings), "kafka.group.id": settings.group}
     room = StagingBudget(settings.memory_max_bytes, settings.open_files_max)
-    reader = RoundReader(bench.session, options, room, kafka_python_options(settings))
+    reader = RoundReader(bench.session, reading_options(settings), room)
     footer = {"cluster_id": bench.topics.cluster_id(), "routing": journal.routing}
     if through := _through(settings, bench):
         watch.through = lambda: dict(through.said)
@@ -182,7 +179,7 @@ def build_service(
 
     def rounds(waking: Callable[[Future[Any]], Future[Any]]) -> Rounds:
         bounds = settings.round_records_max, settings.round_bytes_max, settings.round_secs_max
-        return Rounds(reader, *bounds, waking, watch.probe, Bisection(careful_until=careful_until()))
+        return Rounds(reader, *bounds, waking, watch.probe)
 
     log_check, registrar = LogCheck(bench.lake, journal), registrar_of(settings, bench.lake)
     recovery = Recovery(

@@ -86,10 +86,6 @@ class Service:
         self._group_offset, self._finish = made.group_offset, made.finish
         self._registering, self._deriving = made.registering, made.deriving
 
-    def unread(self) -> dict[TopicPartition, int]:
-        """Partition -> the offset before which Spark's source was reading."""
-        return {**self._recovery.unread(), **self._rounds.unread}
-
     def stop(self) -> None:
         """Ask the loop to stop; callable from every thread."""
         if self._stop_at is None:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from exporter.core.order import StagingOrder
 from exporter.core.routing import Routing
 from exporter.core.writers import PartitionPlan
-from exporter.kafka.options import kafka_python_options, spark_kafka_options
+from exporter.kafka.options import kafka_python_options
 from exporter.kafka.topics import TopicReader, partitions_of
 from exporter.rounds.read import RoundReader, warm
 from exporter.settings import load as settings_load
@@ -50,11 +50,10 @@ def _with_spark(settings: Settings, config: Path, folder: str) -> dict[str, floa
     session = spark.start(settings.deployment, "limit", java=settings.store.java)
     bench = open_workbench(settings, session)
     config.with_suffix(".schemas").write_text(json.dumps(bench.routing.schemas))
-    reader = RoundReader(bench.session, spark_kafka_options(settings))
+    reader = RoundReader(bench.session, kafka_python_options(settings))
     ends = _ends(bench.topics)
     plans = {tp: PartitionPlan(tp, 0, 0, 0, end, {}) for tp, end in ends.items()}
-    record_bytes = bench.topics.offset_bytes(ends)
-    order = StagingOrder(folder, settings.app, bench.routing, plans, {}, {}, record_bytes=record_bytes)
+    order = StagingOrder(folder, settings.app, bench.routing, plans, {}, {})
     warm(session)
     since = time.time()
     task = spark_task(folder, bench.routing, settings.topics[0])

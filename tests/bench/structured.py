@@ -19,11 +19,18 @@ from typing import Any
 from pyspark.sql import functions as sf
 
 from exporter.core.deployment import Deployment
-from exporter.rounds.read import FETCH_OPTIONS
 from exporter.spark import session as spark
 from exporter.stores.file import JAVA
 from tests.bench.figures import secs_left
 
+FETCH_OPTIONS = {
+    "kafka.max.partition.fetch.bytes": str(4 << 20),
+    "kafka.fetch.max.bytes": str(16 << 20),
+    "kafka.max.poll.records": "5000",
+    "kafka.receive.buffer.bytes": str(1 << 20),
+    "kafka.fetch.max.wait.ms": "10",
+}
+"""Large fetches, small polls: the best that was found for Spark's source."""
 TABLES_AT_ONCE = 4
 POLL_SECS = 1.0
 

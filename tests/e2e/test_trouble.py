@@ -1,4 +1,4 @@
-"""Records that Spark's source, its JVM or the broker does not pass: the export goes on, each is once in the lake."""
+"""Records that a reader, a worker or the broker does not pass: the export goes on, each is once in the lake."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ import pytest
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.writers import PartitionPlan
 from exporter.errors import CannotRepair, ConfigError, Fenced, FoundProblem
-from exporter.executor import headers
-from exporter.kafka import careful
+from exporter.fetch import ranges
 from exporter.kafka.options import spark_kafka_options
 from exporter.kafka.topics import FirstPosition
 from exporter.local.broker import Broker, create_topic
+from exporter.operate.audit import careful
 from exporter.operate.repair.reading import NothingToRepair
 from exporter.operate.repair.repair import repair
 from exporter.operate.repair.skip import skipped_offsets
 from exporter.operate.repair.steps import RepairRow
 from exporter.protocol.condemn import Poisoned, spare
-from exporter.rounds.read import _split_headers
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
 from tests.support.lakes import NOON, Export, Going, event, millis, mixed, running, wait_until, wrong_places
@@ -46,7 +45,7 @@ def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Export:
 def test_kafka_timestamps_in_micro_and_nanoseconds_make_dead_letters_and_stop_nobody(
     export: Export, spark: Any
 ) -> None:
-    """Spark's source overflows on nanoseconds, whole batches of them: they are read with care, none is condemned."""
+    """Nanoseconds for milliseconds are more than microseconds of 64 bits: whole batches of them, and no round fails."""
     at = millis(NOON)
     wrong = [event("order", number, at=NOON)._replace(key=b"dead_letters") for number in range(40)]
     micros = [one._replace(timestamp_ms=at * 1_000) for one in wrong[:3]]
@@ -55,7 +54,7 @@ def test_kafka_timestamps_in_micro_and_nanoseconds_make_dead_letters_and_stop_no
     produce(export.kafka, export.topic, sent)
     service = export.run(spark)
     assert wrong_places(export) == {}
-    assert 0 < service.totals.rounds_failed < 12
+    assert service.totals.rounds_failed == 0
     rows = [row for row in export.rows(DEAD_LETTERS) if row["reason"].startswith("kafka_timestamp_out_of_range")]
     assert len(rows) == 40
     assert {(row["stage"], row["event_type"], row["_kafka"]["timestamp"], str(row["day"])) for row in rows} == {
@@ -70,7 +69,7 @@ def test_kafka_timestamps_in_micro_and_nanoseconds_make_dead_letters_and_stop_no
 def test_a_record_that_unpacks_to_more_than_the_heap_becomes_a_dead_letter_of_its_size(
     export: Export, spark: Any
 ) -> None:
-    """150 MB out of 150 kB end the JVM; the same process begins anew by itself, and keeps what may be kept of it."""
+    """150 MB out of 150 kB: it is unpacked a piece at a time, and what may be kept of it is kept."""
     size = 150_000_000
     produce(export.kafka, export.topic, {0: mixed(40), 1: mixed(40, first=100)})
     produce(export.kafka, export.topic, {0: [Record(b"dead_letters", b"x" * size)]}, HUGE)
@@ -78,10 +77,10 @@ def test_a_record_that_unpacks_to_more_than_the_heap_becomes_a_dead_letter_of_it
     small = export.with_(driver_memory="512m")
     with running(small, "--until-caught-up") as task:
         assert task.wait() == 0, task.text[-4000:]
-        assert task.text.count("jvm_out_of_memory") == 1, task.text[-4000:]
+        assert "round_failed" not in task.text, task.text[-4000:]
     assert wrong_places(export) == {}
     (row,) = [row for row in export.rows(DEAD_LETTERS) if row["_kafka"]["offset"] == 40]
-    assert (row["stage"], len(row["value"])) == ("size", careful.WHOLE_BYTES_MAX)
+    assert (row["stage"], len(row["value"])) == ("size", ranges.WHOLE_BYTES_MAX)
     assert row["reason"] == f"too_long: {size} bytes, the limit is 10000000, the first {len(row['value'])} are kept"
     assert export.audit(spark).clean
 
@@ -136,7 +135,7 @@ def test_a_batch_that_is_damaged_on_the_broker_holds_up_its_partition_until_it_i
             wait_until(lambda: set(e.positions(1).values()) == {(0, 29)}, 60, "the other partition at its end")
             wait_until(lambda: set(e.positions(0).values()) == {(0, 9)}, 60, "the first one before the damage")
             failed = service.totals.rounds_failed
-            wait_until(lambda: service.totals.rounds_failed > failed + 4, 120, "it is tried again and again")
+            wait_until(lambda: service.totals.rounds_failed > failed + 1, 120, "it is tried again and again")
             assert not e.table(DEAD_LETTERS).to_pyarrow_table().filter(pc.field("stage") == "condemned").num_rows
             task.stop()
         spared(e, spark, TopicPartition(topic, 0), 12)
@@ -208,7 +207,10 @@ def test_what_is_read_with_care_is_what_the_source_reads(kafka: str, topic: Call
     for isolation, end in (("read_committed", len(CODECS) * 3 + 6), ("read_uncommitted", len(CODECS) * 3 + 7)):
         wanted = careful.Wanted({"bootstrap_servers": [kafka]}, tp, 1, end, isolation, 10)
         found = [row for batch in careful.records(wanted) for row in batch.to_pylist()]
-        assert found == by_source(spark, kafka, wanted)
+        by_spark = by_source(spark, kafka, wanted)
+        assert found == by_spark
+        whole = ranges.Wanted(wanted.client, tp, 1, end, isolation, 10)
+        assert [row for batch in ranges.exactly(whole) for row in batch.to_pylist()] == by_spark
         assert len(found) == end - 1 - {"read_committed": 4, "read_uncommitted": 3}[isolation]
 
 
@@ -221,7 +223,7 @@ def by_source(spark: Any, kafka: str, wanted: careful.Wanted) -> list[dict[str, 
         "startingOffsets": json.dumps(at[0]), "endingOffsets": json.dumps(at[1]),
         "kafka.isolation.level": wanted.isolation, "failOnDataLoss": "true",
     }  # fmt: skip
-    frame = _split_headers(spark.read.format("kafka").options(**options).load())
-    rows = [row for batch in frame.toArrow().to_batches() for row in headers.joined(batch).to_pylist()]
+    rows = spark.read.format("kafka").options(**options).load().toArrow().to_pylist()
+    rows = [{**row, "headers": row["headers"] or []} for row in rows]
     extra = {"kafka_ms": None, "value_bytes": None}
     return [{**extra, **row, "kafka_ms": round(row["timestamp"].timestamp() * 1000)} for row in rows]

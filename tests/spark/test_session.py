@@ -166,7 +166,7 @@ def test_kafka_is_read_by_the_interface_without_rows_of_users(spark: Any) -> Non
 
 def test_a_round_has_begun_once_spark_runs_its_tasks(spark: Any, tmp_path: Path) -> None:
     """Not while nothing runs, nor while its job is not known yet: else the next one could get the cores first."""
-    reader, gate = RoundReader(spark, {"kafka.bootstrap.servers": "127.0.0.1:1"}), tmp_path / "gate"
+    reader, gate = RoundReader(spark, {"bootstrap_servers": ["127.0.0.1:1"]}), tmp_path / "gate"
     assert not reader.begun()
     reader._groups.add("begun")
     assert not reader.begun()
@@ -191,7 +191,7 @@ def test_a_round_has_begun_once_spark_runs_its_tasks(spark: Any, tmp_path: Path)
 
 def test_a_round_that_a_stop_cancels_asks_for_nothing_more(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Which record it was at is for one that fails, or takes too long, by itself; to look would hold the stop up."""
-    reader, raws = RoundReader(spark, {"kafka.bootstrap.servers": "127.0.0.1:1"}), []
+    reader, raws = RoundReader(spark, {"bootstrap_servers": ["127.0.0.1:1"]}), []
     plan = PartitionPlan(TopicPartition("orders", 0), 1, 0, 0, 1, {})
     order = StagingOrder("/lake", "app", Routing(TypeFrom("json", "type"), EventTime("record"), ()), {plan.tp: plan},
                          {}, {})  # fmt: skip

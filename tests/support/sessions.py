@@ -6,8 +6,8 @@ import gc
 import sys
 from typing import Any
 
-from exporter.spark.session import OUT_OF_MEMORY
-
+HEAP_FULL = 3
+"""Exit code of a JVM that ends once its heap is full."""
 LEFT_MAX = 100
 """Objects of the JVM that this process may still hold after a test."""
 
@@ -48,4 +48,4 @@ def end_of_jvm() -> str:
     code = gateway.proc.poll() if gateway is not None else None
     if code is None:
         return ""
-    return "its heap was full" if code == OUT_OF_MEMORY else f"exit code {code}"
+    return "its heap was full" if code == HEAP_FULL else f"exit code {code}"

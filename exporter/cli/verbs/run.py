@@ -8,10 +8,8 @@ import click
 
 from exporter.cli.options import EXPORTED, Loading, with_settings
 from exporter.core.routing import DEAD_LETTERS
-from exporter.errors import JvmEnded
 from exporter.faults import Fault, point
 from exporter.stores.obstacles import require_room
-from exporter.task.again import begin_anew
 
 
 @click.command()
@@ -29,9 +27,5 @@ def run(until_caught_up: bool, load: Loading) -> None:
     from exporter.cli.progress import ProgressDisplay  # these take as long as the JVM does
     from exporter.task.build import run as run_task
 
-    try:
-        with ProgressDisplay() as display:
-            run_task(settings, started, until_caught_up, display.update)
-    except JvmEnded as ended:
-        begin_anew(ended.unread)
-        raise
+    with ProgressDisplay() as display:
+        run_task(settings, started, until_caught_up, display.update)

@@ -41,6 +41,13 @@ class Provider(AbstractTokenProvider):  # type: ignore[misc]
     def __reduce__(self) -> tuple[Any, ...]:
         return Provider, (self.asked(),)
 
+    def __eq__(self, other: object) -> bool:
+        """Whether their tokens are the same ones: a connection that has logged in by one of them serves the other."""
+        return isinstance(other, Provider) and self.giving == other.giving
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
 
 def provider_of(settings: Settings) -> Provider:
     """The one of [kafka_client]; all of these settings share their tokens."""

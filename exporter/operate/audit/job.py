@@ -28,7 +28,7 @@ class Job:
     """What all steps of one audit need. compacted: the topics from which records may vanish.
 
     client: keywords of kafka-python's clients. careful: what Spark's source may not survive is read by
-    kafka/careful.py. content_share: of the records, whose contents are compared whole; None: as many as frames.py says.
+    careful.py. content_share: of the records, whose contents are compared whole; None: as many as frames.py says.
     record_columns: those with a record's key and headers.
     """
 

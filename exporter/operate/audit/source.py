@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from pyspark.sql import DataFrame
 
-from exporter.kafka import careful
+from exporter.operate.audit import careful
 from exporter.operate.audit.columns import PARTITION
 from exporter.operate.audit.job import Job, Log
 from exporter.operate.audit.pin import Pinned
@@ -61,7 +61,7 @@ def _tasks_max(job: Job) -> int:
 
 
 def careful_records(job: Job, pinned: Pinned, logs: Mapping[TopicPartition, Log]) -> DataFrame:
-    """The same by kafka/careful.py, but for records that were condemned: these may be what cannot be read at all."""
+    """The same by careful.py, but for records that were condemned: these may be what cannot be read at all."""
     wanted = [
         careful.Wanted(job.client, tp, start, end, job.routing.isolation, job.routing.record_bytes_max)
         for tp, one in logs.items()

@@ -16,7 +16,6 @@ from pyspark.sql import functions as sf
 
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.errors import ConfigError
-from exporter.executor.headers import NO_HEADERS
 from exporter.executor.letters import TYPE_STAGES
 from exporter.lake.accidents import History
 from exporter.lake.lake import Lake
@@ -29,6 +28,8 @@ from offsets.ranges import TopicPartition
 from offsets.table_log import CLUSTER_PROPERTY, CONFIG_PROPERTY, TOPIC_PROPERTY, TableView
 
 COORDINATES = ["topic", "partition", "offset"]
+NO_HEADERS = "CAST(array() AS ARRAY<STRUCT<key: STRING, value: BINARY>>)"
+"""What a record without headers carries; Kafka itself has no empty list of them."""
 
 
 @dataclass(frozen=True)

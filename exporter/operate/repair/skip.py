@@ -16,7 +16,8 @@ import pyarrow as pa
 
 from exporter.core.routing import DEAD_LETTERS, letters_last
 from exporter.errors import CannotRepair, ConfigError
-from exporter.kafka import careful
+from exporter.fetch import ranges
+from exporter.fetch.reader import EXACT
 from exporter.kafka.topics import TopicReader
 from exporter.lake.lake import Lake
 from exporter.operate.chosen import parse_ranges
@@ -166,13 +167,13 @@ class Skip:
 
     def _read(self, tp: TopicPartition, offset: int) -> tuple[pa.Table, str]:
         """One record, by its coordinates alone if it cannot be read, and what is to be said of it."""
-        wanted = careful.Wanted(self._topics.client, tp, offset, offset + 1, self._isolation, 0)
+        wanted = ranges.Wanted(self._topics.client, tp, offset, offset + 1, self._isolation, 0)
         try:
-            found = pa.Table.from_batches(careful.records(wanted), schema=careful.COLUMNS)
+            found = pa.Table.from_batches(ranges.exactly(wanted), schema=EXACT)
         except Exception as error:  # noqa: BLE001 - that is what it is skipped for
-            return careful.by_coordinates(wanted), f"{BY_HAND}; it cannot be read: {first_line(error)}"
+            return ranges.by_coordinates(wanted), f"{BY_HAND}; it cannot be read: {first_line(error)}"
         if not found.num_rows:
-            return careful.by_coordinates(wanted), f"{BY_HAND}; there is no record"
+            return ranges.by_coordinates(wanted), f"{BY_HAND}; there is no record"
         return found, BY_HAND
 
 

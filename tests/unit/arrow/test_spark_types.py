@@ -9,7 +9,7 @@ from exporter.arrow.own_columns import DEAD_LETTER_SCHEMA
 from exporter.arrow.spark_types import as_ddl, as_json
 from exporter.executor.judge_letters import JUDGED_DDL
 from exporter.executor.manifest import MANIFEST_DDL
-from exporter.kafka.careful import DDL
+from exporter.fetch.ranges import DDL
 from exporter.lake.schema import table_schema
 from tests.support.spark_arrow import arrow_of_spark
 
@@ -52,7 +52,7 @@ def test_the_schema_of_the_dead_letters_is_written_as_it_always_was() -> None:
         (JUDGED_DDL, f"{RECORD}, epoch int, of_type string, targets array<string>, verdict string"),
         (DDL, f"{RECORD}, timestampType int, kafka_ms bigint, value_bytes bigint"),
     ],
-    ids=["manifest", "judged", "careful"],
+    ids=["manifest", "judged", "exact"],
 )  # fmt: skip
 def test_ddl_names_the_columns_that_arrow_has(ddl: str, text: str) -> None:
     """Literal: what a task gives to Spark is taken by position."""

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from exporter.core.bisection import (
-    CARE_SPAN,
-    FREE_SPAN,
-    LOSSES_MAX,
-    SINGLE_FAILURES_MAX,
-    STUCK_FAILURES,
-    Bisection,
-)
+from exporter.core.bisection import FREE_SPAN, LOSSES_MAX, SINGLE_FAILURES_MAX, STUCK_FAILURES, Bisection
 from exporter.core.writers import PartitionPlan
 from offsets.ranges import TopicPartition
 
@@ -35,16 +28,11 @@ def test_healthy_and_troubled_partitions_take_turns():
     both = (plan(GOOD, 0, 100), plan(BAD, 0, 100))
     turns = [{p.tp for p in trouble.limit(both, turn)} for turn in range(2)]
     assert turns == [{GOOD}, {BAD}]
-    started = Bisection(careful_until={BAD: 50})
-    assert [{p.tp for p in started.limit(both, turn)} for turn in range(2)] == [{GOOD}, {BAD}]
 
 
-def played(bad: dict[int, str], end: int) -> tuple[list[int], int, int]:
-    """Read offsets 0..end-1: (condemned, rounds of the source that failed, all rounds).
-
-    bad: offset -> what cannot pass it: the source, or both.
-    """
-    start, trouble, condemned, failed, rounds = 0, Bisection(), [], 0, 0
+def played(bad: set[int], end: int) -> tuple[list[int], int]:
+    """Read offsets 0..end-1, of which those of `bad` cannot be passed: (condemned, rounds)."""
+    start, trouble, condemned, rounds = 0, Bisection(), [], 0
     while start < end:
         if trouble.poison() is not None:
             condemned.append(start)
@@ -52,29 +40,18 @@ def played(bad: dict[int, str], end: int) -> tuple[list[int], int, int]:
             continue
         (now,) = trouble.limit((plan(BAD, start, end),), rounds)
         rounds += 1
-        assert rounds < 100_000 and now.end - now.start <= (CARE_SPAN if trouble.is_careful(now) else end)
-        inside = {bad[offset] for offset in bad if now.start <= offset < now.end}
-        if "both" in inside or ("source" in inside and not trouble.is_careful(now)):
-            failed += not trouble.is_careful(now)
+        assert rounds < 100_000
+        if bad & set(range(now.start, now.end)):
             trouble = trouble.failed((now,), True)
         else:
             trouble, start = trouble.passed((now,)), now.end
-    return condemned, failed, rounds
+    return condemned, rounds
 
 
-def test_what_only_the_source_cannot_read_is_read_with_care_and_nothing_is_condemned():
-    """One such record costs some rounds; a topic full of them is read with care nearly all the time."""
-    condemned, failed, rounds = played({700_000: "source"}, 1_000_000)
-    assert not condemned and failed < 5 and rounds < 60
-    condemned, failed, rounds = played(dict.fromkeys(range(0, 10_000_000, 1_000), "source"), 10_000_000)
-    assert not condemned and failed < 8 and rounds < 300
-
-
-def test_what_nothing_can_read_is_condemned_whatever_only_the_source_cannot():
-    """Each by itself, and the source is tried between them."""
-    bad = {**dict.fromkeys(range(0, 100_000, 500), "source"), 7: "both", 8: "both", 60_123: "both"}
-    condemned, _, rounds = played(bad, 100_000)
-    assert condemned == [7, 8, 60_123] and rounds < 400
+def test_what_nothing_can_read_is_condemned_and_nothing_else() -> None:
+    """Each by itself, neighbours too, and all that lies between them is read."""
+    condemned, rounds = played({7, 8, 60_123}, 100_000)
+    assert condemned == [7, 8, 60_123] and rounds < 200
 
 
 def test_a_partition_of_which_nothing_passes_is_stuck_and_says_why():
@@ -151,18 +128,14 @@ def test_a_round_whose_executors_are_lost_is_read_again_as_it_was():
     assert trouble.passed(both) == Bisection()
 
 
-def test_what_ends_its_executors_again_and_again_is_read_apart_and_with_care_and_never_condemned():
-    """A record that is more than an executor's JVM can hold: read with care it passes, and nobody waits for ever."""
-    start, end, deadly, trouble, rounds = 0, 100, 40, Bisection(), 0
-    while start < end:
-        (now,) = trouble.limit((plan(BAD, start, end),), rounds)
-        rounds += 1
-        assert rounds < 200 and trouble.poison() is None
-        if now.start <= deadly < now.end and not trouble.is_careful(now):
+def test_what_ends_its_executors_again_and_again_is_read_apart_and_never_condemned() -> None:
+    """A record that is more than an executor can hold: all before it is read, and its partition says it is stuck."""
+    start, end, deadly, trouble = 0, 100, 40, Bisection()
+    for number in range(200):
+        (now,) = trouble.limit((plan(BAD, start, end),), number)
+        assert trouble.poison() is None
+        if now.start <= deadly < now.end:
             trouble = trouble.lost((now,), "gone")
         else:
             trouble, start = trouble.passed((now,)), now.end
-    trouble, alone = Bisection(), (plan(BAD, deadly, deadly + 1),)
-    for _ in range(50):
-        trouble = trouble.lost(alone, "gone")
-    assert trouble.poison() is None and trouble.stuck() == {BAD: "gone"}
+    assert start == deadly and trouble.stuck() == {BAD: "gone"}

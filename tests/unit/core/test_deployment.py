@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from exporter.core.deployment import FIXED, OWN, SETTINGS, TUNED, Deployment, refusal
-from exporter.spark.batches import MEASURED
+from exporter.spark.batches import SIZES
 
 NEEDED = {"spark.delta.logStore.x.impl": "X", "spark.hadoop.x": "y"}
 JARS = ["/spark.jar", "/x.jar"]
@@ -60,7 +60,7 @@ def test_options_are_passed_on_and_win_over_what_is_for_speed() -> None:
 
 def test_what_the_export_rests_on_is_not_an_option() -> None:
     """Nor what has a setting of its own; the reason says what to do."""
-    for name in (*FIXED, *OWN, *NEEDED, *MEASURED, "spark.delta.logStore.y.impl"):
+    for name in (*FIXED, *OWN, *NEEDED, *SIZES, "spark.delta.logStore.y.impl"):
         assert "rests on" in refusal(name, NEEDED)
     for name, setting in SETTINGS.items():
         assert refusal(name, NEEDED) == f"use the setting {setting}"

@@ -116,6 +116,7 @@ def test_another_process_asks_at_the_desk_and_has_to_know_its_key() -> None:
     read: Provider = pickle.loads(written)
     assert isinstance(read.giving, Asked) and read.token() == "the token no. 1" and fake.given == 1
     assert pickle.dumps(read), "and goes on from there"
+    assert read == pickle.loads(pickle.dumps(provider)) != Provider(Tokens(fake)), "for connections that are kept"
     with pytest.raises(urllib.error.HTTPError, match="403"):
         urllib.request.urlopen(read.giving.url)
     with pytest.raises(DependencyUnreachable, match="another key"):

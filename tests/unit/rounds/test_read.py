@@ -13,22 +13,22 @@ from exporter.core.order import StagingOrder
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.writers import PartitionPlan
 from exporter.errors import RoundFailed
-from exporter.kafka import careful
+from exporter.fetch import ranges
 from exporter.rounds.read import RoundReader
 from offsets.ranges import TopicPartition
 
 T0, T1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 ORDER = StagingOrder("/lake", "app", Routing(TypeFrom("json", "type"), EventTime("record"), ()), {}, {}, {})
-DAMAGED = "kafka.errors.CorruptRecordError: [Error 2] CorruptRecordError: no"
+DAMAGED = "exporter.fetch.batches.CorruptBatch: no"
 READ = pa.table({"offset": [0]})
 
 
 def failed(unreadable: dict[int, str], *plans: PartitionPlan) -> RoundFailed:
     """The error of a round of the plans. unreadable: offset -> what its raw read raises."""
     session: Any = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=2, master="local[2]"), conf=None)
-    reader = RoundReader(session, {"kafka.bootstrap.servers": "b:1"})
+    reader = RoundReader(session, {"bootstrap_servers": ["b:1"]})
 
-    def raw(wanted: careful.Wanted) -> Any:
+    def raw(wanted: ranges.Wanted) -> Any:
         assert wanted.end == wanted.start + 1
         if wanted.start in unreadable:
             raise RuntimeError(unreadable[wanted.start])

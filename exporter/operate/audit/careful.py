@@ -1,18 +1,16 @@
-"""The second way to read, in times of trouble: by a Kafka client in Python, one batch of a producer at a time.
+"""The records of the topics by kafka-python's consumer, which knows nothing of how the export reads (fetch/).
 
 Spark's source, or its JVM, ends on records that pass here: a timestamp that its microseconds do not hold, a value that
-unpacks to more than its heap. What it gives is what the source would give (rounds/read.py), so that no verdict depends
-on who read a record, with two columns more: KAFKA_MS, and VALUE_BYTES of a value of which only the first bytes are
-kept. It is several times slower. Runs on Spark executors.
+unpacks to more than its heap. What it gives is what the source would give, so that no verdict depends on who read a
+record, with two columns more: KAFKA_MS, and VALUE_BYTES of a value of which only the first bytes are kept. It is
+several times slower. Runs on Spark executors.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +19,7 @@ from exporter.arrow.kafka_time import KAFKA_MS, LEAST_US, MOST_US, VALUE_BYTES
 from exporter.arrow.own_columns import RECORD_FIELDS
 from exporter.arrow.spark_types import as_ddl
 from exporter.log import hushed
+from exporter.memory import bounded
 from offsets.ranges import TopicPartition
 
 WHOLE_BYTES_MAX = 32 << 20
@@ -30,10 +29,6 @@ STALL_SECS = 60.0
 """How long nothing may come."""
 MEMORY_BYTES = 3 << 30
 """That a worker may take beyond what it has; what a batch of a producer unpacks to is bounded by nothing else."""
-DAMAGED = "CorruptRecordError"
-"""Names the error of a batch whose checksum is wrong."""
-GONE = "OffsetOutOfRangeError"
-"""Names the error of offsets that are not there any more."""
 TIMESTAMP_TYPE = "timestampType"
 """As Spark's source calls it: 0 where the producer gave the timestamp, 1 where the broker did."""
 COLUMNS = pa.schema([*RECORD_FIELDS, (TIMESTAMP_TYPE, pa.int32()), (KAFKA_MS, pa.int64()), (VALUE_BYTES, pa.int64())])
@@ -80,7 +75,7 @@ def _records(wanted: Wanted) -> Iterator[pa.RecordBatch]:
         consumer.seek(at, wanted.start)
         position, since = wanted.start, time.monotonic()
         while position < wanted.end:
-            with _bounded(MEMORY_BYTES):
+            with bounded(MEMORY_BYTES):
                 polled = consumer.poll(timeout_ms=500).get(at, ())
             for record in polled:
                 if record.offset < wanted.end:
@@ -95,13 +90,6 @@ def _records(wanted: Wanted) -> Iterator[pa.RecordBatch]:
             yield rows.taken()
     finally:
         consumer.close(timeout_ms=3000)
-
-
-def by_coordinates(wanted: Wanted) -> pa.Table:
-    """The first record of a range as far as it is known without having been read."""
-    tp = wanted.tp
-    row = {"topic": tp.topic, "partition": tp.partition, "offset": wanted.start, "headers": []}
-    return pa.Table.from_pylist([row], schema=COLUMNS)
 
 
 class _Rows:
@@ -146,26 +134,3 @@ class _Rows:
         return pa.RecordBatch.from_arrays(
             [pa.array([row[field.name] for row in rows], field.type) for field in COLUMNS], schema=COLUMNS
         )
-
-
-@contextmanager
-def _bounded(size: int) -> Iterator[None]:
-    """While this lasts the process gets no more than so many bytes beyond what it has: MemoryError, not a kill.
-
-    Where the system does not tell what it has, there is no bound.
-    """
-    import resource
-
-    try:
-        pages = int(Path("/proc/self/statm").read_text().split()[0])
-    except (OSError, ValueError):
-        yield
-        return
-    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    limit = pages * resource.getpagesize() + size
-    known = [one for one in (soft, hard) if one != resource.RLIM_INFINITY]
-    resource.setrlimit(resource.RLIMIT_AS, (min([limit, *known]), hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))

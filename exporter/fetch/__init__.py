@@ -1,0 +1,1 @@
+"""Exact ranges of offsets, read from the leader as whole record batches. Runs on Spark executors."""
