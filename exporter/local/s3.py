@@ -73,17 +73,20 @@ def serve(port: int, bucket: str) -> None:
 def s3_app(bucket: str) -> Callable[[dict[str, Any], Any], Iterable[bytes]]:
     """moto with one bucket, behind one lock for all that is conditional, which it looks at first and does then.
 
-    Not its dispatcher, which looks for the service of each request among its folders, under another lock.
+    Only what is for another service, as a Glue catalog beside the bucket, goes by moto's dispatcher: it looks for the
+    service of each request among its folders, under another lock.
     """
     from moto.core.models import DEFAULT_ACCOUNT_ID
     from moto.s3.models import s3_backends
-    from moto.server import create_backend_app
+    from moto.server import DomainDispatcherApplication, create_backend_app
 
     s3_backends[DEFAULT_ACCOUNT_ID]["aws"].create_bucket(bucket, "us-east-1")
-    app: Any = create_backend_app("s3")
+    s3: Any = create_backend_app("s3")
+    others: Any = DomainDispatcherApplication(create_backend_app)
     alone = threading.Lock()
 
     def locked(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        app = others if "HTTP_X_AMZ_TARGET" in environ else s3
         if "HTTP_IF_NONE_MATCH" not in environ and "HTTP_IF_MATCH" not in environ:
             answer: Iterable[bytes] = app(environ, start_response)
             return answer
