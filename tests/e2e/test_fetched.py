@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 COMPACTED = {
-    "cleanup.policy": "compact", "segment.bytes": "1048576", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "1000",
+    "cleanup.policy": "compact", "segment.bytes": "4194304", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "1000",
     "delete.retention.ms": "0",
 }  # fmt: skip
 KINDS: Mapping[str, Mapping[str, str]] = {
