@@ -37,16 +37,24 @@ def headers(rng: random.Random) -> list[tuple[str, bytes | None]]:
 
 
 def write(kafka: str, topic: str, rng: random.Random, count: int, keyed: bool) -> None:
-    """One producer's records, in a transaction that is committed or aborted, or in none. keyed: none has no key."""
-    ends = rng.choice(["", "", "", "commit", "commit", "abort"])
+    """One producer's records, in no transaction or in several, of which some are aborted. keyed: none has no key."""
+    transactions = rng.choice([0, 0, 1, 3])
     options: dict[str, Any] = {
         "bootstrap.servers": kafka, "compression.type": rng.choice(CODECS), "log_level": 3, "linger.ms": 20,
         "batch.num.messages": rng.choice([1, 10, 10_000]), "message.max.bytes": 10_000_000,
     }  # fmt: skip
-    producer = ck.Producer(options | ({"transactional.id": fresh_name()} if ends else {}))
-    if ends:
-        producer.init_transactions(30)
+    producer = ck.Producer(options | ({"transactional.id": fresh_name()} if transactions else {}))
+    if not transactions:
+        send(producer, topic, rng, count, keyed)
+        return
+    producer.init_transactions(30)
+    for _ in range(transactions):
         producer.begin_transaction()
+        send(producer, topic, rng, 1 + count // transactions, keyed)
+        rng.choice([producer.commit_transaction, producer.abort_transaction])(30)
+
+
+def send(producer: ck.Producer, topic: str, rng: random.Random, count: int, keyed: bool) -> None:
     failed: list[object] = []
     for _ in range(count):
         size = rng.choice([0, 1, 63, 64, 300, 8192, 3_000_000 if rng.random() < 0.001 else 300])
@@ -64,8 +72,6 @@ def write(kafka: str, topic: str, rng: random.Random, count: int, keyed: bool) -
             except BufferError:
                 producer.poll(0.1)
     assert producer.flush(60) == 0 and not failed
-    if ends:
-        (producer.commit_transaction if ends == "commit" else producer.abort_transaction)(30)
 
 
 def has_holes(kafka: str, topic: str, rng: random.Random, count: int) -> bool:
