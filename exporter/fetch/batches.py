@@ -9,23 +9,23 @@ what its Java client makes of transactions.
 
 from __future__ import annotations
 
+import io
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from crc32c import crc32c
 
+from exporter.fetch.stream import CorruptBatch, Counted
+
 FORMAT = 2
 """Of batches; 0 and 1 are those of single messages."""
 HEAD = struct.Struct(">qiibIhiqqqhii")
 _CODEC, _LOG_APPEND_TIME, _TRANSACTIONAL, _CONTROL = 0x07, 0x08, 0x10, 0x20
 _ENTRY, _CRC, _FORMAT_AT, _CRC_AT = struct.Struct(">qi"), struct.Struct(">I"), 16, 17
+_KEY = struct.Struct(">hh")
 _ABORT = 0
 """Type of the marker that ends an aborted transaction."""
-
-
-class CorruptBatch(ValueError):
-    """Bytes that cannot be what the broker was given."""
 
 
 class LogBatch(NamedTuple):
@@ -137,33 +137,15 @@ def _is_abort(one: LogBatch, records: bytes | memoryview) -> bool:
     """Markers have one record, which is not compressed. Its key holds a version and a type of 16 bits each."""
     if not one.is_control or not one.records:
         return False
-    at = one.body
-    _, at = varint(records, at)  # length
-    _, at = varint(records, at + 1)  # behind the attributes: timestamp
-    _, at = varint(records, at)  # offset
-    size, at = varint(records, at)
-    if size < 4:
+    marker = Counted(io.BytesIO(memoryview(records)[one.body : one.end]))
+    marker.varint()  # length
+    marker.exactly(1)  # attributes
+    marker.varint()  # timestamp
+    marker.varint()  # offset
+    if marker.varint() < _KEY.size:
         return False
-    kind: int = struct.unpack_from(">h", records, at + 2)[0]
-    return kind == _ABORT
-
-
-def varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
-    """A number of base 128 with its sign in its last bit, and the place behind it. Raises CorruptBatch over 64 bits."""
-    number = shift = 0
-    try:
-        while True:
-            byte = data[at]
-            at += 1
-            number |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                break
-            shift += 7
-            if shift > 63:
-                raise CorruptBatch(f"a number of more than 64 bits at byte {at}")
-    except IndexError:
-        raise CorruptBatch("a number ends behind its batch") from None
-    return (number >> 1) ^ -(number & 1), at
+    _, kind = _KEY.unpack(marker.exactly(_KEY.size))
+    return bool(kind == _ABORT)
 
 
 def next_offset(batches: Sequence[LogBatch], position: int) -> int:

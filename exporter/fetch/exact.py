@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from exporter.fetch.batches import FORMAT, CorruptBatch, LogBatch
-from exporter.fetch.codecs import Bad, Stream, unpacked
-from exporter.text import why
+from exporter.fetch.batches import FORMAT, LogBatch
+from exporter.fetch.codecs import Bad, unpacked
+from exporter.fetch.stream import CorruptBatch, Counted
 
-_SKIP_BYTES = 1 << 20
 _WRAP, _SIGN = 1 << 64, 1 << 63
 
 
@@ -43,7 +42,7 @@ def records(batch: LogBatch, raw: bytes | memoryview, keep: int) -> Iterator[Rec
     if batch.format < FORMAT:
         yield from _older(bytes(view[batch.begin : batch.end]), keep)
         return
-    stream = _Counted(unpacked(batch.codec, view[batch.body : batch.end]))
+    stream = Counted(unpacked(batch.codec, view[batch.body : batch.end]))
     following = batch.base
     for _ in range(batch.records):
         found = _record(batch, stream, keep)
@@ -55,7 +54,7 @@ def records(batch: LogBatch, raw: bytes | memoryview, keep: int) -> Iterator[Rec
         raise CorruptBatch(f"bytes are left behind the {batch.records} records of the batch at offset {batch.base}")
 
 
-def _record(batch: LogBatch, stream: _Counted, keep: int) -> Record:
+def _record(batch: LogBatch, stream: Counted, keep: int) -> Record:
     size = stream.varint()
     end = stream.at + size
     stream.exactly(1)
@@ -77,7 +76,7 @@ def _record(batch: LogBatch, stream: _Counted, keep: int) -> Record:
     )  # fmt: skip
 
 
-def _count(stream: _Counted, end: int) -> int:
+def _count(stream: Counted, end: int) -> int:
     """How many headers there are: each takes two bytes or more."""
     count = stream.varint()
     if not 0 <= 2 * count <= end - stream.at:
@@ -85,14 +84,14 @@ def _count(stream: _Counted, end: int) -> int:
     return count
 
 
-def _header(stream: _Counted, end: int) -> tuple[str, bytes | None]:
+def _header(stream: Counted, end: int) -> tuple[str, bytes | None]:
     name = _bytes(stream, end)
     if name is None:
         raise CorruptBatch("a header has no name")
     return name.decode("utf-8", "replace"), _bytes(stream, end)
 
 
-def _bytes(stream: _Counted, end: int) -> bytes | None:
+def _bytes(stream: Counted, end: int) -> bytes | None:
     size = stream.varint()
     if not -1 <= size <= end - stream.at:
         raise CorruptBatch(f"a part of a record has {size} bytes")
@@ -118,51 +117,3 @@ def _older(message: bytes, keep: int) -> Iterator[Record]:
             one.offset, millis, kind, one.key, value[:keep] if long else value, [],
             len(value) if long else None,
         )  # fmt: skip
-
-
-class _Counted:
-    """A stream, and how far it was read."""
-
-    def __init__(self, stream: Stream) -> None:
-        self._stream = stream
-        self.at = 0
-
-    def read_some(self, size: int) -> bytes:
-        """Raises Bad, whatever the codec raises of what it is given."""
-        try:
-            found = self._stream.read(size)
-        except (ValueError, MemoryError):
-            raise
-        except Exception as error:
-            raise Bad(f"what was packed does not unpack: {why(error)}") from error
-        self.at += len(found)
-        return found
-
-    def exactly(self, size: int) -> bytes:
-        """So many bytes. Raises CorruptBatch if there are fewer."""
-        parts, missing = [], size
-        while missing:
-            part = self.read_some(missing)
-            if not part:
-                raise CorruptBatch(f"{missing} bytes are missing")
-            parts.append(part)
-            missing -= len(part)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
-
-    def skip(self, size: int) -> None:
-        while size:
-            size -= len(self.exactly(min(size, _SKIP_BYTES)))
-
-    def varint(self) -> int:
-        """A number of base 128 with its sign in its last bit. Raises CorruptBatch beyond 64 bits."""
-        number = shift = 0
-        while True:
-            byte = self.exactly(1)[0]
-            number |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                break
-            shift += 7
-            if shift > 63:
-                raise CorruptBatch("a number of more than 64 bits")
-        number %= _WRAP
-        return (number >> 1) ^ -(number & 1)

@@ -11,9 +11,10 @@ import pyarrow as pa
 
 from exporter.arrow.spark_types import as_ddl
 from exporter.core.backoff import Backoff
-from exporter.fetch.batches import CorruptBatch, log_batches, next_offset, require_whole, seen
+from exporter.fetch.batches import log_batches, next_offset, require_whole, seen
 from exporter.fetch.leader import Answer, Idle, Leader
 from exporter.fetch.reader import EXACT, arrow, as_exact
+from exporter.fetch.stream import CorruptBatch
 from exporter.log import hushed
 from offsets.ranges import TopicPartition
 
@@ -88,13 +89,13 @@ class _Reading:
         self._since = time.monotonic()
         self._failures = 0
 
-    def close(self) -> None:
-        """The connection waits for the next range, unless something is on its way."""
+    def close(self, keep: bool = True) -> None:
+        """The connection waits for the next range, unless something is on its way. keep: false for a broken one."""
         if self._leader is not None:
-            if self._asked:
-                self._leader.close()
-            else:
+            if keep and not self._asked:
                 _IDLE.keep(self._leader)
+            else:
+                self._leader.close()
         self._leader, self._asked = None, False
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -178,18 +179,20 @@ class _Reading:
     def _secs_left(self) -> float:
         return max(1.0, STALL_SECS - (time.monotonic() - self._since))
 
+    @property
+    def _stalled(self) -> str:
+        return f"{self._wanted.tp}: nothing came from offset {self._position} on for {STALL_SECS:.0f} s"
+
     def _trouble(self, error: Exception) -> None:
         """Begin anew with another connection, after a pause. Raises TimeoutError if nothing has come for too long."""
         from exporter.text import why
 
         node = "" if self._leader is None else f" by broker {self._leader.node}"
-        self._asked = True  # whatever it was, nothing more is asked there
-        self.close()
+        self.close(keep=False)
         self._replica = None  # it may be gone, or lag behind its leader, which names another then
         self._failures += 1
         if time.monotonic() - self._since > STALL_SECS:
-            tells = f"{self._wanted.tp}: nothing came from offset {self._position} on for {STALL_SECS:.0f} s{node}"
-            raise TimeoutError(f"{tells}: {why(error)}") from error
+            raise TimeoutError(f"{self._stalled}{node}: {why(error)}") from error
         time.sleep(PAUSE.after(self._failures))
 
     def _require_progress(self, told: Answer) -> None:
@@ -201,4 +204,4 @@ class _Reading:
             return
         if told.ends < self._wanted.end:
             raise ValueError(f"{tp}: the log ends at {told.ends}, before {self._wanted.end}")
-        raise TimeoutError(f"{tp}: nothing came from offset {self._position} on for {STALL_SECS:.0f} s")
+        raise TimeoutError(self._stalled)

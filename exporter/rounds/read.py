@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -31,6 +31,7 @@ from exporter.text import why
 from offsets.ranges import TopicPartition
 
 log = get_logger(__name__)
+
 
 def warm(session: Any) -> None:
     """Start the Python workers and let them import what a round needs, while the task is put together."""
@@ -134,16 +135,6 @@ class RoundReader:
             for plan in order.plans.values()
         ]
 
-    def _each(self, task: Callable[[ranges.Wanted], Iterator[Any]], wanted: Sequence[Any], ddl: str) -> Any:
-        """The rows of each range, in a task of its own, as an Arrow table. Raises what Spark raises."""
-
-        def run(batches: Iterator[Any]) -> Iterator[Any]:
-            for batch in batches:
-                for number in batch.column("id").to_pylist():
-                    yield from task(wanted[number])
-
-        return self._session.range(0, len(wanted), 1, len(wanted)).mapInArrow(run, ddl).toArrow()
-
     def _failed(self, order: StagingOrder, error: Exception) -> ExporterError:
         """The error, and the first record of the order's one partition read raw: is anybody else to blame?"""
         failed = f"a round failed: {why(error)}"
@@ -177,7 +168,13 @@ class RoundReader:
         return found if found.num_rows else ranges.by_coordinates(wanted)
 
     def _raw(self, wanted: ranges.Wanted) -> Any:
-        return self._each(ranges.exactly, [wanted], ranges.DDL)
+        """A range as an Arrow table, by a task of its own. Raises what Spark raises."""
+
+        def run(batches: Iterator[Any]) -> Iterator[Any]:
+            for _ in batches:
+                yield from ranges.exactly(wanted)
+
+        return self._session.range(0, 1, 1, 1).mapInArrow(run, ranges.DDL).toArrow()
 
     def _has_neighbours(self, wanted: ranges.Wanted) -> bool:
         """Whether the broker gives what lies beside a record. If not, it may be damaged there, and put right there."""

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from exporter.arrow.kafka_time import KAFKA_MS, LEAST_US, MOST_US, VALUE_BYTES
+from exporter.arrow.kafka_time import KAFKA_MS, LEAST_US, MOST_US, TIMESTAMP_TYPE, VALUE_BYTES
 from exporter.arrow.own_columns import RECORD_FIELDS
 from exporter.arrow.spark_types import as_ddl
 from exporter.log import hushed
@@ -29,8 +29,6 @@ STALL_SECS = 60.0
 """How long nothing may come."""
 MEMORY_BYTES = 3 << 30
 """That a worker may take beyond what it has; what a batch of a producer unpacks to is bounded by nothing else."""
-TIMESTAMP_TYPE = "timestampType"
-"""As Spark's source calls it: 0 where the producer gave the timestamp, 1 where the broker did."""
 COLUMNS = pa.schema([*RECORD_FIELDS, (TIMESTAMP_TYPE, pa.int32()), (KAFKA_MS, pa.int64()), (VALUE_BYTES, pa.int64())])
 DDL = as_ddl(COLUMNS)
 
