@@ -11,10 +11,9 @@ import base64
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
-from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
 
 from exporter.local.broker import Broker
@@ -79,7 +78,7 @@ class Brokers:
     ) -> str:
         """A new one; of the replicas of each partition the first leads."""
         name = name or fresh_name()
-        with self._administered() as admin:
+        with administered(self.bootstrap) as admin:
             options = {"retention.ms": "-1", **(config or {})}
             at = {number: [*replicas] for number in range(partitions)}
             admin.create_topics([NewTopic(name, replica_assignments=at, topic_configs=options)])
@@ -99,7 +98,7 @@ class Brokers:
         wait_until(lambda: there() == {*nodes}, MOVED_SECS_MAX, f"{nodes} in sync")
 
     def delete(self, topic: str) -> None:
-        with self._administered() as admin:
+        with administered(self.bootstrap) as admin:
             admin.delete_topics([topic])
             wait_until(lambda: topic not in admin.list_topics(), MOVED_SECS_MAX, f"the end of {topic}")
 
@@ -121,31 +120,25 @@ class Brokers:
 
     def _asked(self, request: Any) -> Any:
         """What node 1 answers: the others may hang."""
-        with self._administered() as admin:
+        with administered(self.bootstrap) as admin:
             return admin._manager.run(admin._manager.send, request, 1)
 
-    @contextmanager
-    def _administered(self) -> Iterator[KafkaAdminClient]:
-        with administered(self.bootstrap) as admin:
-            yield admin
-
-    @contextmanager
-    def without(self, number: int) -> Iterator[None]:
+    def without(self, number: int) -> AbstractContextManager[None]:
         """It is gone, and comes back in the end."""
-        self.nodes[number].kill()
-        try:
-            yield
-        finally:
-            self.nodes[number].start()
+        return between(self.nodes[number].kill, self.nodes[number].start)
 
-    @contextmanager
-    def hanging(self, number: int) -> Iterator[None]:
+    def hanging(self, number: int) -> AbstractContextManager[None]:
         """It is there, and answers nothing."""
-        self.nodes[number].hang()
-        try:
-            yield
-        finally:
-            self.nodes[number].wake()
+        return between(self.nodes[number].hang, self.nodes[number].wake)
+
+
+@contextmanager
+def between(begin: Callable[[], None], end: Callable[[], None]) -> Iterator[None]:
+    begin()
+    try:
+        yield
+    finally:
+        end()
 
 
 @contextmanager
