@@ -163,14 +163,14 @@ def _parsed(name: str, ddl: str) -> str:
         ) from error
 
 
-def open_workbench(settings: Settings, session: Any = None) -> Workbench:
+def open_workbench(settings: Settings, session: Any = None, kafka: bool = False) -> Workbench:
     """Reach the broker first (a wrong address fails fast), then start Spark and parse the schemas.
 
-    session: the one to be used; else one for a verb that ends soon is started.
+    session: the one to be used; else one for a verb that ends soon is started. kafka: as in spark.start().
     """
     topics = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
     topics.require()
-    session = session or _session(settings)
+    session = session or _session(settings, kafka=kafka)
     configuration = routing_of(settings, session)
     lake = Lake(session, settings.store, settings.app, settings.sync, table_options(settings))
     tried(lake)
@@ -229,8 +229,9 @@ def open_lake(settings: Settings, short_lived: bool = True) -> Lake:
     return Lake(_session(settings, short_lived), settings.store, settings.app, settings.sync, table_options(settings))
 
 
-def _session(settings: Settings, short_lived: bool = True) -> Any:
-    return spark.start(settings.deployment, f"exporter {settings.app}", short_lived, java=settings.store.java)
+def _session(settings: Settings, short_lived: bool = True, kafka: bool = False) -> Any:
+    name, java = f"exporter {settings.app}", settings.store.java
+    return spark.start(settings.deployment, name, short_lived, java=java, kafka=kafka)
 
 
 def schemas_of(settings: Settings, session: Any) -> dict[str, str]:

@@ -172,7 +172,7 @@ def spark() -> Iterator[Any]:
         for name in CREDENTIALS.keys() - os.environ.keys():
             patch.setenv(name, CREDENTIALS[name])
         patch.setenv("SPARK_DIST_CLASSPATH", os.pathsep.join(map(str, jar_paths("s3"))))
-        session = start(Deployment("local[2]", HEAP, options=QUICK), "tests", short_lived=True)
+        session = start(Deployment("local[2]", HEAP, options=QUICK), "tests", short_lived=True, kafka=True)
     sessions.settle()
     yield session
     stop(session)

@@ -99,7 +99,7 @@ def serve() -> None:
     os.dup2(2, 1)  # what the JVM prints is no answer
     told = json.loads(sys.argv[1])
     java = open_store(told["root"], told["options"]).java
-    session = spark.start(Deployment("local[2]"), "drill", short_lived=True, java=java)
+    session = spark.start(Deployment("local[2]"), "drill", short_lived=True, java=java, kafka=True)
     session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "2")  # else VACUUM has 10,000 tasks
     for line in sys.stdin:
         order = json.loads(line)

@@ -1,7 +1,7 @@
 """`exporter prepare`: fetch the jars and make the archive of classes, so that each later start is quicker.
 
 The archive is written by a JVM as it ends (-XX:ArchiveClassesAtExit), so a process of its own does once what every
-task does: make a table, fill it, read it, read from Kafka (where nobody answers), run Python workers.
+task does: make a table, fill it, read it, run Python workers.
 
 The jars of a store are fetched beside, and its Java classes compiled. They are not in the archive: that is of the class
 path on which they come last, so one archive serves all stores, and a start gains next to nothing by more.
@@ -15,14 +15,10 @@ import subprocess
 import sys
 import tempfile
 import uuid
-import zipfile
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 
 from exporter.arrow.own_columns import KAFKA_COLUMN, KAFKA_TYPE
 from exporter.core.deployment import Deployment
@@ -46,11 +42,6 @@ _TRAIN = "import sys; from exporter.operate.prepare import train; train(sys.argv
 _COMPILE = "import sys; from exporter.operate.prepare import compile_classes; compile_classes(sys.argv[1])"
 _JAVA = {"s3": S3Store.at("s3a://prepare", {"region": "us-east-1"}).java}
 """By set of jars, of the stores that have Java classes too."""
-_KAFKA_CLASSES = {
-    "kafka-clients-*.jar": re.compile(r"org/apache/kafka/(common|clients)/(?!producer/).*\.class"),
-    "spark-sql-kafka-*.jar": re.compile(r"org/apache/spark/sql/kafka010/.*\.class"),
-    "commons-pool2-*.jar": re.compile(r"org/apache/commons/pool2/.*\.class"),
-}
 _JAVA_ERROR = re.compile(r"(?:Caused by: |Exception in thread .*? )?(?:[a-z]+\.)+[A-Za-z.]*(?:Exception|Error): ")
 _COLUMNS = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}'
 
@@ -61,7 +52,7 @@ def prepare(store: str | None = None) -> bool:
     Raises ConfigError, DependencyUnreachable.
     """
     java = _JAVA.get(store, JavaSide(jar_sets=(store,))) if store else JavaSide()
-    jars.fetch("spark", *java.jar_sets)
+    jars.fetch("spark", "kafka", *java.jar_sets)
     made = _archive_made()
     if java.sources and not java_classes.cached(java):
         _child(_COMPILE, str(store))
@@ -124,8 +115,6 @@ def train(archive: str) -> None:
     session = spark.start(Deployment("local[2]"), "prepare", short_lived=True, archive=Path(archive))
     with tempfile.TemporaryDirectory() as folder:
         _fill_and_read(session, Path(folder))
-        _read_from_nobody(session)
-        _load_kafka_classes(session)
         jvm = session.sparkContext._gateway.proc
         session.stop()
         jvm.stdin.close()  # the JVM ends with its standard input
@@ -149,33 +138,3 @@ def _fill_and_read(session: Any, folder: Path) -> None:
     rows.groupBy("day").count().collect()
     rows.select("id").mapInArrow(lambda batches: batches, "id long").toArrow()
 
-
-def _read_from_nobody(session: Any) -> None:
-    """A Kafka read as far as it goes without a broker."""
-    options = {
-        "kafka.bootstrap.servers": "127.0.0.1:1",
-        "kafka.default.api.timeout.ms": "1000",
-        "kafka.request.timeout.ms": "500",
-        "kafkaConsumer.pollTimeoutMs": "200",
-        "assign": '{"prepare":[0]}',
-        "startingOffsets": '{"prepare":{"0":0}}',
-        "endingOffsets": '{"prepare":{"0":1}}',
-    }
-    try:
-        session.read.format("kafka").options(**options).load().collect()
-    except (Py4JError, PySparkException):
-        return
-
-
-def _load_kafka_classes(session: Any) -> None:
-    """What a consumer loads once a broker answers; a class that another library is missing for is left out."""
-    jvm = session._jvm
-    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    for_name = jvm.java.lang.Class.forName
-    for pattern, wanted in _KAFKA_CLASSES.items():
-        (jar,) = (class_data.home() / "jars").glob(pattern)
-        with zipfile.ZipFile(jar) as archive:
-            names = [name.removesuffix(".class") for name in archive.namelist() if wanted.fullmatch(name)]
-        for name in names:
-            with suppress(Py4JError):
-                for_name(name.replace("/", "."), False, loader)

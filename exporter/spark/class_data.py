@@ -1,6 +1,6 @@
 """Spark at a path that stays, with an archive of its loaded classes (class-data sharing): starts are shorter.
 
-    <cache>/spark/<key>/jars/         the jars that pip brought, Delta and the Kafka source; links where possible
+    <cache>/spark/<key>/jars/         the jars that pip brought, and Delta; links where possible
     <cache>/spark/<key>/bin/          pyspark's scripts that start the JVM
     <cache>/spark/<key>/classes.jsa   the archive; appears by a rename, whole (operate/prepare.py makes it)
     <cache>/spark/<key>/verified.txt  what all of that is, noted last (stores/kept.py): a damaged home is not taken

@@ -59,16 +59,19 @@ def start(
     short_lived: bool = False,
     archive: Path | None = None,
     java: JavaSide = JAVA,
+    kafka: bool = False,
 ) -> Any:
-    """A SparkSession with Delta and the Kafka source. The JVM ends with this process, however that ends.
+    """A SparkSession with Delta. The JVM ends with this process, however that ends.
 
     short_lived: for verbs that end within a minute or two; the JVM's second compiler would not pay off.
     archive: where the JVM is to write its classes as it ends (class_data.py); None for all but `prepare`.
-    java: of the store whose tables it is to commit to. Raises JvmEnded, ConfigError.
+    java: of the store whose tables it is to commit to. kafka: it has Spark's Kafka source, too, for audits. Raises
+    JvmEnded, ConfigError.
     """
     interrupted = signal.getsignal(signal.SIGINT)
     try:
-        return _started(deployment, app_name, _prepared(deployment, java, short_lived, archive), java)
+        options = _prepared(deployment, java, short_lived, archive, kafka)
+        return _started(deployment, app_name, options, java, kafka and deployment.kafka_tokens)
     finally:
         signal.signal(signal.SIGINT, interrupted)  # pyspark takes it over in the main thread
 
@@ -87,7 +90,11 @@ def starting(deployment: Deployment, app_name: str, java: JavaSide = JAVA) -> Ca
 
 
 def _prepared(
-    deployment: Deployment, java: JavaSide = JAVA, short_lived: bool = False, archive: Path | None = None
+    deployment: Deployment,
+    java: JavaSide = JAVA,
+    short_lived: bool = False,
+    archive: Path | None = None,
+    kafka: bool = False,
 ) -> dict[str, str]:
     """Spark's options, and in this process's environment what the JVM and the workers inherit."""
     _check_name()
@@ -100,7 +107,8 @@ def _prepared(
     if deployment.is_local:  # else Spark asks for the address of this machine's name, which may have none
         os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
     home = class_data.home() if archive is not None else class_data.ready() if deployment.is_local else None
-    sets = [*(["spark"] if home is None else []), *java.jar_sets]  # a prepared home has the first among Spark's own
+    of_spark = [] if home is not None else ["spark"]  # a prepared home has them among Spark's own
+    sets = [*of_spark, *java.jar_sets, *(["kafka"] if kafka else [])]
     jars = [str(path) for name in sets for path in jar_paths(name)]
     if home is not None:
         os.environ["SPARK_HOME"] = str(home)
@@ -127,7 +135,9 @@ def _check_name() -> None:
         raise ConfigError(what, f"add the line `127.0.0.1 {name}` to /etc/hosts") from None
 
 
-def _started(deployment: Deployment, app_name: str, options: Mapping[str, str], java: JavaSide) -> Any:
+def _started(
+    deployment: Deployment, app_name: str, options: Mapping[str, str], java: JavaSide, kafka_tokens: bool = False
+) -> Any:
     from py4j.protocol import Py4JError
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkRuntimeError
@@ -141,7 +151,7 @@ def _started(deployment: Deployment, app_name: str, options: Mapping[str, str], 
             SparkContext._ensure_initialized(gateway=_launched(conf), conf=conf)
         session = SparkSession.builder.config(conf=conf).config(map=dict(options)).getOrCreate()
         session.sparkContext.setLogLevel("ERROR")
-        java_classes.install(session, java, deployment.kafka_tokens)
+        java_classes.install(session, java, kafka_tokens)
     except (Py4JError, PySparkRuntimeError, ConnectionError) as error:
         gateway = SparkContext._gateway
         if gateway is None or _ended(gateway.proc, error):

@@ -48,7 +48,7 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=0, help="of the topic")
     given = parser.parse_args()
     declared: dict[str, str] = json.loads(given.types)
-    session = spark.start(Deployment(given.master, given.heap), "structured")
+    session = spark.start(Deployment(given.master, given.heap), "structured", kafka=True)
     _with_deltas_log_store(session)
     lake = Path(given.lake)
     with ThreadPoolExecutor(TABLES_AT_ONCE) as pool:

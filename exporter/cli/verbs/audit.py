@@ -34,7 +34,7 @@ def audit(
     settings = load()
     starts = parse_offsets(from_offsets, settings.selection) if from_offsets else None
     only = day.date() if day else None
-    with open_workbench(settings) as bench:
+    with open_workbench(settings, kafka=True) as bench:
         options = spark_kafka_options(settings)
         report = run_audit(bench.lake, bench.topics, bench.routing, options, only, starts, content_share)
     output.show(report.as_dict(), lambda text: text.line(report.as_text()))

@@ -45,7 +45,7 @@ def repair(
         raise click.UsageError("give one of --rewind, --rebase, --log, --adopt APP and --skip OFFSETS")
     settings = load()
     offsets = skipped_offsets(skipped or "", settings.topics or ())
-    with open_workbench(settings) as bench:
+    with open_workbench(settings, kafka=True) as bench:
         options = spark_kafka_options(settings)
         journal = open_journal(settings, bench.routing)
         try:

@@ -233,7 +233,8 @@ def _storage(settings: Settings) -> Iterator[Finding]:
 
 
 def _tables(settings: Settings, deep: bool, more: More) -> Iterator[Finding]:
-    session = spark.start(settings.deployment, "exporter check", short_lived=True, java=settings.store.java)
+    java = settings.store.java
+    session = spark.start(settings.deployment, "exporter check", short_lived=True, java=java, kafka=deep)
     try:
         if (executors := check_executors(settings, session)) is not None:
             yield executors

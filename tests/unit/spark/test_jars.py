@@ -70,7 +70,7 @@ def left_behind(folder: Path) -> list[str]:
 def test_the_list_names_each_jar_of_a_set_once_with_a_whole_sha256() -> None:
     """jars.txt can be read, and no set holds two versions of one artifact."""
     listed = jars.all_listed()
-    sets = {"spark", "s3", "azure", "azurite", "gcs", "broker", "dynamodb", "registry", "hdfs"}
+    sets = {"spark", "kafka", "s3", "azure", "azurite", "gcs", "broker", "dynamodb", "registry", "hdfs"}
     assert {jar.set_name for jar in listed} == sets
     assert all(re.fullmatch("[0-9a-f]{64}", jar.sha256) for jar in listed)
     for spark in jars.JAVA_MAJOR_MAX:
@@ -89,11 +89,11 @@ def test_delta_is_of_one_version_in_java_and_in_python() -> None:
     assert [one.partition("<=")[2] for one in required if one.startswith("pyspark")] == [jars.NEWEST_PYSPARK]
 
 
-def test_the_spark_set_holds_no_jar_that_pyspark_ships() -> None:
+def test_no_set_of_a_session_holds_a_jar_that_pyspark_ships() -> None:
     """Two copies of one library on a class path are a fault that shows late."""
     shipped = {re.sub(r"-\d.*", "", path.name) for path in jars._ivy_jar().parent.glob("*.jar")}
     assert "hadoop-client-api" in shipped
-    assert not shipped & {jar.artifact for jar in jars.listed("spark")}
+    assert not shipped & {jar.artifact for name in ("spark", "kafka") for jar in jars.listed(name)}
 
 
 def test_ivy_is_asked_for_the_listed_jars_and_for_nothing_they_depend_on() -> None:

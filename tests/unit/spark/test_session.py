@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -85,6 +86,22 @@ def test_jars_of_a_store_are_fetched_for_that_store_only(
     monkeypatch.setattr(spark, "jar_paths", lambda name: asked.append(name) or [])
     spark._prepared(Deployment("local[2]"), open_store(root, {"region": "r"}).java)
     assert asked == sets
+
+
+@pytest.mark.usefixtures("prepared")
+def test_a_task_has_no_client_of_kafka_in_its_jvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its workers read. An audit has one, and the class by which that gets tokens."""
+    started: list[tuple[str, bool]] = []
+
+    def start(_: Deployment, name: str, options: Mapping[str, str], java: JavaSide, tokens: bool = False) -> None:
+        started.append((options["spark.driver.extraClassPath"], tokens))
+
+    monkeypatch.setattr(spark.class_data, "ready", lambda: None)
+    monkeypatch.setattr(spark, "_started", start)
+    by_token = Deployment("local[2]", kafka_tokens=True)
+    spark.starting(by_token, "run")()
+    spark.start(by_token, "audit", kafka=True)
+    assert started == [("/spark.jar", False), ("/spark.jar:/kafka.jar", True)]
 
 
 @pytest.mark.usefixtures("prepared")
