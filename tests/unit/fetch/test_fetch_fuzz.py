@@ -26,7 +26,7 @@ KEEP = 1 << 20
 
 def sent(rng: random.Random, magic: int, base: int, count: int) -> bytes:
     """A batch of some producer's."""
-    codec = rng.choice([0, 0, 1, 2, 3, 4][: 4 + magic])
+    codec = rng.choice([0, 0, 1, 2, 3, 4][: 6 if magic == 2 else 5])
     made = MemoryRecordsBuilder(magic=magic, compression_type=codec, batch_size=1 << 24, offset=base)
     first_ms = rng.choice([0, NOON_MS, LAST_MS])
     for number in range(count):
