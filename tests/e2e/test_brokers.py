@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,8 @@ MANY = 6_000
 
 
 @pytest.fixture(scope="module")
-def brokers() -> Iterator[Brokers]:
-    with three_brokers() as made:
+def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
+    with three_brokers(tmp_path_factory.mktemp("pki")) as made:
         yield made
 
 
@@ -171,9 +172,9 @@ def test_a_topic_that_is_made_again_is_no_part_of_a_range(brokers: Brokers) -> N
 @pytest.mark.spark
 @pytest.mark.parametrize("how", ["without", seldom("hanging")])
 def test_an_export_goes_on_whichever_leader_dies_or_hangs(brokers: Brokers, tmp_path: Path, how: str) -> None:
-    """Under load, in a task of its own, which never ends; each record is where it belongs, once."""
+    """Under load, by TLS and a login, in a task of its own, which never ends; each record is where it belongs, once."""
     topic = brokers.topic([2, 3, 1], partitions=2)
-    e = Export(brokers.bootstrap, topic, tmp_path, fresh_name("app"))
+    e = Export(brokers.secured, topic, tmp_path, fresh_name("app"), kafka_client=brokers.login)
     with running(e) as task, writing(brokers.bootstrap, topic):
         for leads in (2, 3):
             brokers.led_by(topic, [leads])
@@ -185,7 +186,9 @@ def test_an_export_goes_on_whichever_leader_dies_or_hangs(brokers: Brokers, tmp_
         works(task)
     with running(e, "--until-caught-up") as task:
         assert task.wait() == 0, task.text
-    assert wrong_places(e) == {}
+    assert wrong_places(replace(e, kafka=brokers.bootstrap)) == {}
+    with running(e, verb="audit") as audit:
+        assert audit.wait() == 0, audit.text
 
 
 def works(task: Process) -> None:

@@ -3,6 +3,8 @@
     node 1   broker and the controller: it lives on, and tells who leads
     node 2   a broker in rack r2
     node 3   a broker in rack r3
+
+Each has two doors: one for everybody, and one with TLS and a login by SCRAM.
 """
 
 from __future__ import annotations
@@ -12,33 +14,40 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 from kafka.admin import NewTopic
 
 from exporter.local.broker import Broker
 from exporter.local.server import free_ports
+from tests.support.certificates import Authority
 from tests.support.lakes import wait_until
 from tests.support.services import administered, fresh_name
 
 NODES = (1, 2, 3)
+USER, PASSWORD = "exporter", "scram-secret"
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
 MOVED_SECS_MAX = 60.0
 
 
 class Node(Broker):
     """One of several brokers."""
 
-    def __init__(self, number: int, controller: int, cluster: str) -> None:
+    def __init__(self, number: int, controller: int, cluster: str, authority: Authority) -> None:
         self._number, self._cluster = number, cluster
         super().__init__(heap_mb=256)
-        if number > 1:
-            self._extra |= {
-                "process.roles": "broker",
-                "listeners": f"PLAINTEXT://{self.bootstrap}",
-            }
-        else:
-            self._controller_port = controller
+        self.secured = f"127.0.0.1:{free_ports(1)[0]}"
+        doors = f"PLAINTEXT://{self.bootstrap},SECURED://{self.secured}"
         self._extra |= {
+            "process.roles": "broker,controller" if number == 1 else "broker",
+            "listeners": f"{doors},CONTROLLER://127.0.0.1:{controller}" if number == 1 else doors,
+            "advertised.listeners": doors,
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SECURED:SASL_SSL,CONTROLLER:PLAINTEXT",
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(authority.issue(f"node{number}")),
+            "listener.name.secured.sasl.enabled.mechanisms": "SCRAM-SHA-512",
+            "listener.name.secured.scram-sha-512.sasl.jaas.config": SCRAM,
             "node.id": str(number),
             "broker.rack": f"r{number}",
             "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller}",
@@ -49,7 +58,8 @@ class Node(Broker):
         }
 
     def _format(self, java: list[str], failed: str) -> None:
-        alone = ["--standalone"] if self._number == 1 else []
+        user = f"SCRAM-SHA-512=[name={USER},password={PASSWORD}]"
+        alone = ["--standalone", "--add-scram", user] if self._number == 1 else []
         tool = ["kafka.tools.StorageTool", "format", *alone, "-t", self._cluster]
         self._run([*java, *tool, "-c", str(self._folder / "server.properties")], self.log_path)
         assert self._wait_for_end(failed, self.log_path) == 0, self.log_path.read_text()
@@ -65,13 +75,28 @@ class Node(Broker):
 class Brokers:
     """The three of them, by their numbers."""
 
-    def __init__(self, nodes: Mapping[int, Node]) -> None:
+    def __init__(self, nodes: Mapping[int, Node], ca: Path) -> None:
         self.nodes = nodes
+        self._ca = ca
 
     @property
     def bootstrap(self) -> str:
         """Of the one that lives on, for clients."""
         return self.nodes[1].bootstrap
+
+    @property
+    def secured(self) -> str:
+        """The other door of that one; `login` has what it asks for."""
+        return self.nodes[1].secured
+
+    @property
+    def login(self) -> str:
+        """Lines of [kafka_client]."""
+        lines = {
+            "security_protocol": "SASL_SSL", "ssl_cafile": str(self._ca), "sasl_mechanism": "SCRAM-SHA-512",
+            "sasl_plain_username": USER, "sasl_plain_password": PASSWORD,
+        }  # fmt: skip
+        return "\n".join(f'{name} = "{value}"' for name, value in lines.items())
 
     def topic(
         self, replicas: Sequence[int], config: Mapping[str, str] | None = None, name: str = "", partitions: int = 1
@@ -142,15 +167,16 @@ def between(begin: Callable[[], None], end: Callable[[], None]) -> Iterator[None
 
 
 @contextmanager
-def three_brokers() -> Iterator[Brokers]:
-    """All of them answer."""
+def three_brokers(folder: Path) -> Iterator[Brokers]:
+    """All of them answer. folder: for certificates."""
     (controller,) = free_ports(1)
     cluster = "A" + base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")[1:]
     with ExitStack() as stack:
-        nodes = {number: Node(number, controller, cluster) for number in NODES}
+        authority = Authority(folder, "authority")
+        nodes = {number: Node(number, controller, cluster, authority) for number in NODES}
         for node in nodes.values():
             stack.enter_context(node)
-        made = Brokers(nodes)
+        made = Brokers(nodes, authority.ca)
         wait_until(lambda: len(_alive(made)) == len(NODES), MOVED_SECS_MAX, "three brokers")
         yield made
 

@@ -515,8 +515,9 @@ class Process:
         extra |= {"EXPORTER_FAULTS": faults} if faults else {}
         with self.log.open("wb") as log:
             self.popen = subprocess.Popen(
-                command, env=clean | extra, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-            )
+                command, env=clean | extra, cwd=extra["PYTHONPATH"], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                start_new_session=True,
+            )  # fmt: skip
 
     @property
     def pid(self) -> int:

@@ -1,0 +1,87 @@
+"""Tasks of two versions in one group, as a rolling update and its way back have them; one of each pair is killed.
+
+The version before is the last one whose JVM read Kafka: its code comes from the history of this repository.
+"""
+
+from __future__ import annotations
+
+import io
+import signal
+import subprocess
+import tarfile
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from exporter.local.broker import create_topic
+from tests.support.lakes import Export, Process, descendants, mixed, running, seldom, writing, wrong_places
+from tests.support.services import fresh_name, produce
+
+pytestmark = [pytest.mark.broker, pytest.mark.drill]
+
+ROOT = Path(__file__).parents[2]
+BEFORE = "b4c0791aad55833b3e0cbd869f2ee037ba404a83"
+WORKS_SECS = 6.0
+
+
+@pytest.fixture
+def before(tmp_path: Path) -> Mapping[str, str]:
+    """The environment in which a task is of the version before."""
+    asked = ["git", "-C", str(ROOT), "archive", BEFORE, "exporter", "offsets"]
+    archived = subprocess.run(asked, capture_output=True, check=False)
+    if archived.returncode:
+        pytest.skip("the history of this checkout does not go back to the version before")
+    with tarfile.open(fileobj=io.BytesIO(archived.stdout)) as code:
+        code.extractall(tmp_path / "before", filter="data")
+    return {"PYTHONPATH": str(tmp_path / "before")}
+
+
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("mode", [seldom("own"), seldom("coordinated")])
+@pytest.mark.parametrize("forward", [True, False], ids=["forward", "back"])
+def test_tasks_of_two_versions_share_a_group(
+    kafka: str, topic: Callable[..., str], tmp_path: Path, before: Mapping[str, str], mode: str, forward: bool
+) -> None:
+    """From two of one version to two of the other, and one of them back again, under load; each record is where it
+    belongs, once, and the audits of both versions say so."""
+    control = fresh_name("control")
+    create_topic(kafka, control)
+    told = {"commit_mode": mode, "control_topic": control, "commit_interval_secs": 0.5} if mode == "coordinated" else {}
+    e = Export(kafka, topic(2), tmp_path, fresh_name("app"), scalars=told)
+    produce(kafka, e.topic, {partition: mixed(2000, 5000 * partition) for partition in range(2)})
+    first, second = (before, {}) if forward else ({}, before)
+    with ExitStack() as stack, writing(kafka, e.topic):
+
+        def begun(version: Mapping[str, str]) -> Process:
+            task = stack.enter_context(running(e, env=version))
+            task.works_for(WORKS_SECS)
+            return task
+
+        one, two = begun(first), begun(first)
+        assert {*map(_has_source, (one, two))} == {forward}, "the code is that of its version"
+        one.popen.send_signal(signal.SIGTERM)
+        assert one.wait() == 0, one.text
+        three = begun(second)
+        two.signal_group(signal.SIGKILL)
+        two.wait()
+        four = begun(second)
+        three.signal_group(signal.SIGKILL)
+        three.wait()
+        five = begun(first)
+        for task in (four, five):
+            task.popen.send_signal(signal.SIGTERM)
+            assert task.wait() == 0, task.text
+    with running(e, "--until-caught-up") as task:
+        assert task.wait() == 0, task.text
+    assert wrong_places(e) == {}
+    for version in (before, {}):
+        with running(e, verb="audit", env=version) as audit:
+            assert audit.wait() == 0, audit.text
+
+
+def _has_source(task: Process) -> bool:
+    """Whether its JVM has Spark's Kafka source open, which only the version before has."""
+    files = [one for pid in descendants(task.pid) for one in Path(f"/proc/{pid}/fd").iterdir()]
+    return any("spark-sql-kafka" in str(one.resolve()) for one in files)
