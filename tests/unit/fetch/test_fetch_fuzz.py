@@ -27,7 +27,9 @@ KEEP = 1 << 20
 def sent(rng: random.Random, magic: int, base: int, count: int) -> bytes:
     """A batch of some producer's."""
     codec = rng.choice([0, 0, 1, 2, 3, 4][: 6 if magic == 2 else 5])
-    made = MemoryRecordsBuilder(magic=magic, compression_type=codec, batch_size=1 << 24, offset=base)
+    made = MemoryRecordsBuilder(
+        magic=magic, compression_type=codec, batch_size=1 << 24, offset=0 if magic == 2 else base
+    )  # else offsets would count from 0 in each batch
     first_ms = rng.choice([0, NOON_MS, LAST_MS])
     for number in range(count):
         key = rng.choice([None, b"", b"k%d" % number, rng.randbytes(rng.choice([1, 70, 9000]))])
@@ -39,7 +41,9 @@ def sent(rng: random.Random, magic: int, base: int, count: int) -> bytes:
         made.append(millis if magic else None, key, value, headers if magic == 2 else [])
     made.close()
     raw = bytes(made.buffer())
-    return raw if magic == 2 or not codec else struct.pack(">q", base + count - 1) + raw[8:]  # as the broker does
+    if magic == 2 or codec:  # as the broker does
+        return struct.pack(">q", base if magic == 2 else base + count - 1) + raw[8:]
+    return raw
 
 
 def by_kafka_python(raw: bytes) -> Iterator[tuple[Any, ...]]:
@@ -123,6 +127,25 @@ def test_what_no_producer_writes_is_refused_or_read_by_every_way_alike() -> None
         both = [*log_batches(raw + good)]
         assert rows_of(arrow(raw + good, both, TP, 0, 1 << 40, KEEP)) == [*exactly, *by_kafka_python(good)], number
     assert refused > 50 and taken > 50
+
+
+@pytest.mark.parametrize("deltas", [(0, 0), (1, 0), (1, 1), (0, 2)])
+def test_offsets_that_do_not_rise_within_their_batch_are_refused_by_every_way(deltas: tuple[int, int]) -> None:
+    """Else a record would come twice, or another's place be taken."""
+    made = MemoryRecordsBuilder(magic=2, compression_type=0, batch_size=1 << 16, offset=0)
+    for value in (b"a", b"b"):
+        made.append(NOON_MS, None, value, [])
+    made.close()
+    raw = bytearray(made.buffer())
+    first, second = (raw.index(b"\x01\x02" + value) - 1 for value in (b"a", b"b"))  # no key, a byte of value
+    assert (raw[first], raw[second]) == (0, 2)
+    raw[first], raw[second] = (2 * delta for delta in deltas)
+    struct.pack_into(">I", raw, 17, crc32c(bytes(raw[21:])))
+    (batch,) = log_batches(bytes(raw))
+    with pytest.raises(ValueError, match="may"):
+        list(plain(batch, bytes(raw)))
+    with pytest.raises(ValueError, match="may"):
+        rows_of(arrow(bytes(raw), [batch], TP, 0, 1 << 40, KEEP))
 
 
 def plain(one: LogBatch, raw: bytes) -> Iterator[tuple[Any, ...]]:
