@@ -68,8 +68,6 @@ def stage(order: StagingOrder, batches: Iterator[pa.RecordBatch]) -> Iterator[pa
             del batch  # else it is held while the next one is gathered
         manifest = task.manifest()
     except _StorageOut as out:
-        for _ in batches:  # Spark ends a worker that leaves something unread
-            pass
         manifest = pa.RecordBatch.from_pylist([{"unwritten": str(out)}], schema=MANIFEST_SCHEMA)
     yield manifest
 

@@ -207,7 +207,21 @@ class RoundReader:
 
 def run_order(records: Any, order: StagingOrder) -> RoundResult:
     """Stage a frame of raw records, those of a partition in the order of their offsets. Raises what Spark raises."""
-    return round_result(order, _rows(records.mapInArrow(_task(order), MANIFEST_DDL)))
+    return round_result(order, _rows(records.mapInArrow(to_the_end(_task(order)), MANIFEST_DDL)))
+
+
+def to_the_end(task: Any) -> Any:
+    """A function of mapInArrow that reads all that it is given: Spark ends a worker that leaves something unread.
+
+    What a worker reads from Kafka it may leave there.
+    """
+
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        yield from task(batches)
+        for _ in batches:
+            pass
+
+    return run
 
 
 def _rows(frame: Any) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.writers import PartitionPlan
 from exporter.errors import RoundFailed
 from exporter.fetch import ranges
-from exporter.rounds.read import RoundReader
+from exporter.rounds.read import RoundReader, to_the_end
 from offsets.ranges import TopicPartition
 
 T0, T1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -73,3 +73,10 @@ def test_a_record_that_cannot_be_read_while_a_neighbour_can_is_told_by_its_coord
 def test_what_the_broker_may_be_to_blame_for_counts_against_no_record(unreadable: dict[int, str], end: int) -> None:
     """It may answer later, or have a replica that is whole."""
     assert failed(unreadable, plan(5, end)).raw is None
+
+
+def test_rows_of_spark_s_are_read_to_their_end_whatever_a_task_leaves() -> None:
+    """Such as one whose storage is out. A range of Kafka's is left where it is."""
+    rows = iter(range(5))
+    assert [*to_the_end(lambda batches: [next(batches)])(rows)] == [0]
+    assert next(rows, None) is None
