@@ -60,6 +60,7 @@ class TokenServer:
         self.asked: list[dict[str, str]] = []
         self.is_down = self.form_only = False
         self.silent: tuple[str, ...] = ()
+        self.says: dict[str, Any] = {}
         self.url = ""
         self._lock = threading.Lock()
 
@@ -76,7 +77,7 @@ class TokenServer:
                 return 401, {"error": "invalid_client", "error_description": f"its secret is not {secret}"}
             token = self.signer.token(client, self.life_secs, form.get("audience", AUDIENCE))
             self.given.append(token)
-        answer = {"access_token": token, "token_type": "Bearer", "expires_in": int(self.life_secs)}
+        answer = {"access_token": token, "token_type": "Bearer", "expires_in": int(self.life_secs)} | self.says
         return 200, {name: value for name, value in answer.items() if name not in self.silent}
 
 

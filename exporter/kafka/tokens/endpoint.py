@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import time
 from dataclasses import dataclass, field
 from typing import Any
@@ -99,13 +100,19 @@ class ClientCredentials:
 
 def _expires(value: str, expires_in: object, asked: float) -> float:
     """Seconds since 1970: as the answer says, or else the token itself."""
-    if isinstance(expires_in, int | float | str):
-        try:
-            return asked + float(expires_in)
-        except ValueError:
-            pass
-    said = claims(value).get("exp")
-    return float(said) if isinstance(said, int | float) else asked + LIFE_SECS
+    if (secs := _secs(expires_in)) is not None:
+        return asked + secs
+    said = _secs(claims(value).get("exp"))
+    return asked + LIFE_SECS if said is None else said
+
+
+def _secs(said: object) -> float | None:
+    """A number that a server says; None for what is none, or has no end."""
+    try:
+        found = float(said) if isinstance(said, int | float | str) else math.nan
+    except (ValueError, OverflowError):
+        return None
+    return found if math.isfinite(found) else None
 
 
 def claims(value: str) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from exporter.kafka.tokens.tokens import LEAST_SECS, Token
 from exporter.text import first_line
 
 SETTING = "sasl_oauth_function"
+LAST_SECS = 1e12
+"""No token ends so late, nor at a moment that is no number: it would never be renewed."""
 _HINT = "it returns a token as text, and when it ends: seconds since 1970, or a datetime with a time zone"
 
 
@@ -40,7 +42,7 @@ class OfFunction:
         value, ends = answer
         if isinstance(ends, datetime) and ends.tzinfo is not None:
             ends = ends.timestamp()
-        if isinstance(ends, bool) or not isinstance(ends, int | float):
+        if isinstance(ends, bool) or not isinstance(ends, int | float) or not abs(ends) < LAST_SECS:
             raise self._unfit(f"its token ends at {ends!r}")
         if ends - time.time() <= LEAST_SECS:
             raise self._unfit("its token has ended")

@@ -29,6 +29,10 @@ from tests.support.token_server import TokenServer, token_server
 SECRET = "client+secret% of ours"
 
 
+def shortly(one: object) -> str:
+    return f"{one}"[:9]
+
+
 class Fake:
     """Tokens that live so long; while it is broken there are none."""
 
@@ -164,6 +168,15 @@ def test_a_token_says_when_it_ends_where_the_server_does_not() -> None:
             of(server).new()
 
 
+@pytest.mark.parametrize("said", ["nan", float("nan"), "inf", float("-inf"), 10**400, "soon", None, [60]], ids=shortly)
+def test_an_end_that_is_no_number_is_looked_up_in_the_token(said: object) -> None:
+    """Else it would never be renewed, or all the time."""
+    server = TokenServer({"ex porter": SECRET}, life_secs=60)
+    server.says = {"expires_in": said}
+    with token_server(server):
+        assert 55 < of(server).new().expires - time.time() <= 60
+
+
 def test_what_an_endpoint_refuses_is_told_without_the_secret() -> None:
     """Whose fault it is, by the kind of the error."""
     server = TokenServer({"ex porter": SECRET})
@@ -184,6 +197,8 @@ ANSWERS: dict[str, tuple[str, str]] = {
     "no text": ("return b'token', time.time() + 60", "it returned tuple"),
     "no time": ("return 'token', '2026-01-01'", "its token ends at '2026-01-01'"),
     "no time zone": ("return 'token', datetime(2100, 1, 1)", "its token ends at datetime"),
+    "no number": ("return 'token', float('nan')", "its token ends at nan"),
+    "no end": ("return 'token', float('inf')", "its token ends at inf"),
     "over": ("return 'token', time.time() - 1", "its token has ended"),
 }
 
