@@ -145,6 +145,9 @@ def _security(settings: Settings, greeting: Greeting | None) -> Iterator[Finding
         yield Finding(what, "warn", says, "renew it before: no connection is made after that")
     if not client.tls:
         yield Finding(what, "warn", "nothing is encrypted", "use SASL_SSL where others may listen")
+    if (client.sasl_oauth_token_url or "").startswith("http:"):
+        says = "the secret goes to the token endpoint as it is, for all to read"
+        yield Finding(what, "warn", says, "use an endpoint that speaks https")
     if client.tls and not client.ssl_check_hostname:
         says = "whoever has any certificate of the authority may pass for a broker"
         yield Finding(what, "warn", says, "name the brokers as in their certificates and remove `ssl_check_hostname`")

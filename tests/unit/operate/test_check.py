@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from exporter.finding import Finding
+from exporter.kafka.login import Greeting
 from exporter.monitor.health import Health, HealthServer
 from exporter.monitor.watch import Watch
-from exporter.operate.check.check import _port, _storage
+from exporter.operate.check.check import _port, _security, _storage
 from exporter.settings.load import load
 from exporter.settings.model import Settings
 from tests.support.snapshots import snapshot
@@ -100,3 +101,16 @@ def test_files_where_tables_have_to_be_are_all_named(tmp_path: Path) -> None:
     assert [one.level for one in found] == ["ok", "error", "error", "error"]
     for name in ("table order", "table click", "table dead_letters"):
         assert any(name in one.says for one in found)
+
+
+@pytest.mark.parametrize(("url", "warned"), [("http://auth:8080/token", True), ("https://auth/token", False)])
+def test_a_secret_that_goes_out_in_the_clear_is_warned_of(tmp_path: Path, url: str, warned: bool) -> None:
+    """To the token endpoint, whatever the brokers speak."""
+    plain = settings(tmp_path)
+    lines = ["[kafka_client]", 'security_protocol = "SASL_SSL"', 'sasl_mechanism = "OAUTHBEARER"',
+             f'sasl_oauth_token_url = "{url}"', 'sasl_oauth_client_id = "us"',
+             'sasl_oauth_client_secret = "s"']  # fmt: skip
+    assert plain.file is not None
+    plain.file.write_text("\n".join([plain.file.read_text(), *lines]))
+    found = [*_security(load(plain.file, {}, {}), Greeting("b:1", "TLSv1.3"))]
+    assert any(one.level == "warn" and "to the token endpoint" in one.says for one in found) == warned
