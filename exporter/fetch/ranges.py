@@ -13,7 +13,7 @@ from exporter.arrow.spark_types import as_ddl
 from exporter.core.backoff import Backoff
 from exporter.fetch.batches import log_batches, next_offset, require_whole, seen
 from exporter.fetch.leader import Answer, Idle, Leader
-from exporter.fetch.reader import EXACT, arrow, as_exact
+from exporter.fetch.reader import EXACT, Part, arrow, as_exact
 from exporter.fetch.stream import CorruptBatch
 from exporter.log import hushed
 from offsets.ranges import TopicPartition
@@ -117,7 +117,7 @@ class _Reading:
             for one in within:
                 require_whole(one, told.records)
             visible = list(seen(within, told.records, aborted))
-            yield from arrow(told.records, visible, wanted.tp, start, wanted.end, self._keep)
+            yield from arrow(Part(told.records, wanted.tp, start, wanted.end, self._keep), visible)
             self._since = time.monotonic()  # what is made of the records may take its time
 
     def _ask_ahead(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,26 +26,34 @@ MEMORY_BYTES = 3 << 30
 EXACT = pa.schema([*SLAB, (KAFKA_MS, pa.int64()), (VALUE_BYTES, pa.int64())])
 
 
-def arrow(
-    raw: bytes | memoryview, batches: Sequence[LogBatch], tp: TopicPartition, start: int, end: int, keep: int
-) -> Iterator[pa.RecordBatch]:
-    """The records start..end-1 of some batches of a response, in order: as SLAB, or as EXACT. None is empty."""
+class Part(NamedTuple):
+    """Of a response what is wanted: of a partition's records those at start..end-1. keep: as exact.records has it."""
+
+    raw: bytes | memoryview
+    tp: TopicPartition
+    start: int
+    end: int
+    keep: int
+
+
+def arrow(part: Part, batches: Sequence[LogBatch]) -> Iterator[pa.RecordBatch]:
+    """The wanted records of some batches of the response, in order: as SLAB, or as EXACT. None is empty."""
     held: list[Body] = []
     size = 0
     for batch in batches:
-        if batch.last < start or batch.base >= end:
+        if batch.last < part.start or batch.base >= part.end:
             continue
-        records = _unpacked(batch, raw)
+        records = _unpacked(batch, part.raw)
         if records is not None:
             held.append(Body(batch, records))
             size += len(records)
         if held and (records is None or size >= SLAB_BYTES):
-            yield from _of(held, raw, tp, start, end, keep)
+            yield from _of(held, part)
             held, size = [], 0
         if records is None:
-            yield from _exactly(batch, raw, tp, start, end, keep)
+            yield from _exactly(batch, part)
     if held:
-        yield from _of(held, raw, tp, start, end, keep)
+        yield from _of(held, part)
 
 
 def _unpacked(batch: LogBatch, raw: bytes | memoryview) -> bytes | memoryview | None:
@@ -61,33 +70,30 @@ def _unpacked(batch: LogBatch, raw: bytes | memoryview) -> bytes | memoryview | 
     return records if len(records) <= UNPACKED_BYTES_MAX else None
 
 
-def _of(
-    held: Sequence[Body], raw: bytes | memoryview, tp: TopicPartition, start: int, end: int, keep: int
-) -> Iterator[pa.RecordBatch]:
+def _of(held: Sequence[Body], part: Part) -> Iterator[pa.RecordBatch]:
     """Of several batches one that is odd goes its own way, and the others theirs."""
     try:
-        found = slab(held, tp, start, end)
+        found = slab(held, part.tp, part.start, part.end)
     except Odd:
         if len(held) == 1:
-            yield from _exactly(held[0].batch, raw, tp, start, end, keep)
+            yield from _exactly(held[0].batch, part)
             return
         for one in held:
-            yield from _of([one], raw, tp, start, end, keep)
+            yield from _of([one], part)
         return
     if found.num_rows:
         yield found
 
 
-def _exactly(
-    batch: LogBatch, raw: bytes | memoryview, tp: TopicPartition, start: int, end: int, keep: int
-) -> Iterator[pa.RecordBatch]:
-    found = (one for one in exact.records(batch, raw, keep) if start <= one.offset < end)
+def _exactly(batch: LogBatch, part: Part) -> Iterator[pa.RecordBatch]:
+    every = exact.records(batch, part.raw, part.keep)
+    found = (one for one in every if part.start <= one.offset < part.end)
     while True:
         with bounded(MEMORY_BYTES):
             rows = _some(found)
         if not rows:
             return
-        yield rows_as_arrow(rows, tp)
+        yield rows_as_arrow(rows, part.tp)
 
 
 def _some(records: Iterator[exact.Record]) -> list[exact.Record]:

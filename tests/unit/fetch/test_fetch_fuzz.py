@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +14,7 @@ from kafka.record.memory_records import MemoryRecords, MemoryRecordsBuilder
 
 from exporter.fetch.batches import LogBatch, log_batches, require_whole, seen
 from exporter.fetch.exact import records as one_by_one
-from exporter.fetch.reader import arrow, as_exact
+from exporter.fetch.reader import Part, arrow, as_exact
 from offsets.ranges import TopicPartition
 
 TP = TopicPartition("orders", 3)
@@ -67,6 +67,10 @@ def rows_of(batches: Iterator[pa.RecordBatch]) -> list[tuple[Any, ...]]:
     return found
 
 
+def whole(raw: bytes, batches: Sequence[LogBatch]) -> list[tuple[Any, ...]]:
+    return rows_of(arrow(Part(raw, TP, 0, 1 << 40, KEEP), batches))
+
+
 @pytest.mark.parametrize("magic", [0, 1, 2])
 def test_every_way_reads_the_same(magic: int) -> None:
     """Of a whole response and of any range within it; what is cut off at its end is left out."""
@@ -83,7 +87,7 @@ def test_every_way_reads_the_same(magic: int) -> None:
         batches = [*seen(log_batches(raw + sent(rng, magic, base, 3)[:15]), raw, [])]
         for one in batches:
             require_whole(one, raw)
-        found = rows_of(arrow(raw, batches, TP, start, end, KEEP))
+        found = rows_of(arrow(Part(raw, TP, start, end, KEEP), batches))
         assert found == [row for row in wanted if start <= row[0] < end], number
         alone = [row for one in batches for row in plain(one, raw)]
         assert alone == wanted
@@ -119,13 +123,13 @@ def test_what_no_producer_writes_is_refused_or_read_by_every_way_alike() -> None
         batches = [*log_batches(raw)]
         require_whole(batches[0], raw)
         exactly = told(plain, batches[0], raw)
-        assert told(lambda *of: rows_of(arrow(*of)), raw, batches, TP, 0, 1 << 40, KEEP) == exactly, number
+        assert told(whole, raw, batches) == exactly, number
         refused, taken = refused + (exactly is None), taken + (exactly is not None)
         if exactly is None:
             continue
         good = sent(rng, 2, 200, 3)
         both = [*log_batches(raw + good)]
-        assert rows_of(arrow(raw + good, both, TP, 0, 1 << 40, KEEP)) == [*exactly, *by_kafka_python(good)], number
+        assert whole(raw + good, both) == [*exactly, *by_kafka_python(good)], number
     assert refused > 50 and taken > 50
 
 
@@ -145,7 +149,7 @@ def test_offsets_that_do_not_rise_within_their_batch_are_refused_by_every_way(de
     with pytest.raises(ValueError, match="may"):
         list(plain(batch, bytes(raw)))
     with pytest.raises(ValueError, match="may"):
-        rows_of(arrow(bytes(raw), [batch], TP, 0, 1 << 40, KEEP))
+        whole(bytes(raw), [batch])
 
 
 def plain(one: LogBatch, raw: bytes) -> Iterator[tuple[Any, ...]]:
