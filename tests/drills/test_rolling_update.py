@@ -16,12 +16,11 @@ from pathlib import Path
 import pytest
 
 from exporter.local.broker import create_topic
-from tests.support.lakes import Export, Process, descendants, mixed, running, seldom, writing, wrong_places
+from tests.support.lakes import ROOT, Export, Process, descendants, mixed, running, seldom, writing, wrong_places
 from tests.support.services import fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.drill]
 
-ROOT = Path(__file__).parents[2]
 BEFORE = "b4c0791aad55833b3e0cbd869f2ee037ba404a83"
 WORKS_SECS = 6.0
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import base64
 import json
-import math
 import time
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote_plus
 
 from exporter.errors import ConfigError, DependencyUnreachable
-from exporter.kafka.tokens.tokens import Token
+from exporter.kafka.tokens.tokens import Token, secs_of
 from exporter.secrets import masked
 
 CONNECT_SECS, ANSWER_SECS = 3.0, 5.0
@@ -100,19 +99,10 @@ class ClientCredentials:
 
 def _expires(value: str, expires_in: object, asked: float) -> float:
     """Seconds since 1970: as the answer says, or else the token itself."""
-    if (secs := _secs(expires_in)) is not None:
+    if (secs := secs_of(expires_in)) is not None:
         return asked + secs
-    said = _secs(claims(value).get("exp"))
+    said = secs_of(claims(value).get("exp"))
     return asked + LIFE_SECS if said is None else said
-
-
-def _secs(said: object) -> float | None:
-    """A number that a server says; None for what is none, or has no end."""
-    try:
-        found = float(said) if isinstance(said, int | float | str) else math.nan
-    except (ValueError, OverflowError):
-        return None
-    return found if math.isfinite(found) else None
 
 
 def claims(value: str) -> dict[str, Any]:

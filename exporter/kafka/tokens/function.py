@@ -8,12 +8,10 @@ from datetime import datetime
 
 from exporter.errors import ConfigError, DependencyUnreachable
 from exporter.functions import function_of
-from exporter.kafka.tokens.tokens import LEAST_SECS, Token
+from exporter.kafka.tokens.tokens import LEAST_SECS, Token, secs_of
 from exporter.text import first_line
 
 SETTING = "sasl_oauth_function"
-LAST_SECS = 1e12
-"""No token ends so late, nor at a moment that is no number: it would never be renewed."""
 _HINT = "it returns a token as text, and when it ends: seconds since 1970, or a datetime with a time zone"
 
 
@@ -42,11 +40,12 @@ class OfFunction:
         value, ends = answer
         if isinstance(ends, datetime) and ends.tzinfo is not None:
             ends = ends.timestamp()
-        if isinstance(ends, bool) or not isinstance(ends, int | float) or not abs(ends) < LAST_SECS:
+        at = None if isinstance(ends, bool | str) else secs_of(ends)
+        if at is None:
             raise self._unfit(f"its token ends at {ends!r}")
-        if ends - time.time() <= LEAST_SECS:
+        if at - time.time() <= LEAST_SECS:
             raise self._unfit("its token has ended")
-        return Token(value, float(ends))
+        return Token(value, at)
 
     def _unfit(self, why: str) -> ConfigError:
         return ConfigError(f"{SETTING}: {self.path} gives no token: {why}", _HINT)

@@ -10,6 +10,7 @@ broker ends a session with the token that began it: Kafka's clients log in again
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from dataclasses import dataclass, field
@@ -26,6 +27,8 @@ LEAST_SECS = 1.0
 """A token that has less left is not given any more."""
 TOLD_SECS = 60.0
 """Between two warnings that it cannot be renewed."""
+LAST_SECS = 1e12
+"""No token lives so long, nor ends so late: it would never be renewed."""
 RETRY_SECS = 1.0
 """Between two tries of a source that gives none: clients that connect again ask as often as they please."""
 
@@ -36,6 +39,15 @@ class Token:
 
     value: str = field(repr=False)
     expires: float
+
+
+def secs_of(said: object) -> float | None:
+    """A number of seconds that somebody says; None for what is no number, or beyond LAST_SECS."""
+    try:
+        found = float(said) if isinstance(said, int | float | str) else math.nan
+    except (ValueError, OverflowError):
+        return None
+    return found if abs(found) < LAST_SECS else None
 
 
 class Source(Protocol):

@@ -83,7 +83,7 @@ def check(
                       "declare types in [types.<event type>]")  # fmt: skip
     java = _found("java", lambda: f"{find_java()}")
     yield java
-    sets = ("spark", *settings.store.java.jar_sets)
+    sets = ("spark", *settings.store.java.jar_sets, *(("kafka",) if deep else ()))
     jars = _found("jars", lambda: f"{sum(len(jar_paths(name)) for name in sets)} jars, sha256 verified")
     yield jars
     yield from check_broker(settings, create_control)

@@ -29,7 +29,7 @@ def sent(rng: random.Random, magic: int, base: int, count: int) -> bytes:
     codec = rng.choice([0, 0, 1, 2, 3, 4][: 6 if magic == 2 else 5])
     made = MemoryRecordsBuilder(
         magic=magic, compression_type=codec, batch_size=1 << 24, offset=0 if magic == 2 else base
-    )  # else offsets would count from 0 in each batch
+    )  # of format 2 it leaves the batch's base at 0, whatever it is told: that comes below
     first_ms = rng.choice([0, NOON_MS, LAST_MS])
     for number in range(count):
         key = rng.choice([None, b"", b"k%d" % number, rng.randbytes(rng.choice([1, 70, 9000]))])
