@@ -221,7 +221,7 @@ def test_a_lease_is_one_s_at_a_time(store: Store) -> None:
 
 def test_a_lease_is_kept_while_it_is_held_and_free_once_its_holder_is_gone(store: Store) -> None:
     """It is renewed; that of a killed one expires."""
-    secs = 3.0 if isinstance(store, HdfsStore) else 0.3  # to write a file takes it half a second
+    secs = 3.0 if isinstance(store, HdfsStore) else 1.0  # to write a file takes it half a second; renewed each third
     with leased(store, "a/_lease", secs=secs) as first:
         time.sleep(secs * 5 / 3)  # longer than it lasts
         with leased(store, "a/_lease") as second:
