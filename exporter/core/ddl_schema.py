@@ -1,4 +1,4 @@
-"""Columns as DDL -> Spark's schema, for whoever judges a record without a JVM. Pure.
+"""Columns as DDL -> Spark's schema, for whoever has no JVM. Pure.
 
     column  := name [:] type [NOT NULL] [COMMENT 'text'], ...
     type    := a word | DECIMAL(p, s) | VARCHAR(n) | CHAR(n) | ARRAY<type> | MAP<type, type> | STRUCT<column, ...>
@@ -34,10 +34,12 @@ class _Unknown(Exception):
 
 
 def ddl_schema(ddl: str) -> str | None:
-    """Spark schema JSON, types JSON as in core/ddl.py; None for what only Spark can tell."""
+    """Spark schema JSON, the very text that Spark makes of it, types JSON as in core/ddl.py; None for what only Spark
+    can tell."""
     try:
         columns = _Columns(with_marks(ddl))
-        return with_json(json.dumps({"type": "struct", "fields": columns.whole()}, separators=(",", ":")))
+        struct = {"type": "struct", "fields": columns.whole()}
+        return with_json(json.dumps(struct, separators=(",", ":"), sort_keys=True))  # each character is in fingerprints
     except (_Unknown, RecursionError):
         return None
 

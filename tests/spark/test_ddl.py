@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from typing import Any
 
 import pytest
@@ -65,5 +66,31 @@ def test_whoever_has_no_jvm_reads_columns_as_spark_does(spark: Any) -> None:
     ]  # fmt: skip
     read = {ddl: found for ddl in forms if (found := ddl_schema(ddl)) is not None}
     assert len(read) >= 8
-    told = {ddl: json.loads(_parsed("order", ddl)) for ddl in read}
-    assert {ddl: json.loads(found) for ddl, found in read.items()} == told
+    assert {ddl: _parsed("order", ddl) for ddl in read} == read  # the very text: it is in fingerprints
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_columns_of_any_depth_are_the_same_text_with_a_jvm_and_without(spark: Any, seed: int) -> None:
+    """A verb without one must not take settings for others than those in force."""
+    rng = random.Random(seed)
+    for _ in range(40):
+        ddl = columns(rng, 0)
+        assert ddl_schema(ddl) == _parsed("order", ddl), ddl
+
+
+def columns(rng: random.Random, depth: int) -> str:
+    """Columns, or the fields of a struct, spelled in any of the ways that Spark takes."""
+    made = []
+    for number in range(rng.randint(1, 4)):
+        name = rng.choice(["`a ``b`", "json", "Order", "`ä.ö`", "x"]) if rng.random() < 0.5 else f"c{number}"
+        null = " NOT NULL" if rng.random() < 0.2 else ""
+        comment = rng.choice([" COMMENT 'it is, a JSON'", " comment ''"]) if rng.random() < 0.2 else ""
+        made.append(f"{name}{rng.choice([':', ' ', ' : '])} {kind(rng, depth)}{null}{comment}")
+    return rng.choice([",", ", ", " ,\n"]).join(made)
+
+
+def kind(rng: random.Random, depth: int) -> str:
+    if depth > 3 or rng.random() < 0.6:
+        return rng.choice(["JSON", "json", "INT", "bigint", "DECIMAL(38,2)", "Dec( 5 )", "TIMESTAMP_NTZ", "real"])
+    inner = kind(rng, depth + 1)
+    return rng.choice([f"ARRAY<{inner}>", f"MAP<STRING, {inner}>", f"struct<{columns(rng, depth + 1)}>"])
