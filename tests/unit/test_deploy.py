@@ -28,6 +28,7 @@ from tests.support.snapshots import NOW_MS, busy_snapshot, scraped
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 NOMAD, NOMAD_DOCKER = "nomad/exporter.nomad.hcl", "nomad/exporter-docker.nomad.hcl"
+NOMAD_DERIVE = "nomad/derive.nomad.hcl"
 VARIABLES = {variable(name) for name in (*SCALARS, *OF_VARIABLES)} | {"EXPORTER_CONFIG", "EXPORTER_CACHE_DIR"}
 GIVEN = {
     "NOMAD_TASK_DIR": "/local", "NOMAD_ALLOC_DIR": "/alloc", "NOMAD_PORT_http": "21108", "NOMAD_ALLOC_INDEX": "1",
@@ -86,8 +87,8 @@ def command_of(name: str) -> str:
     return attribute(block(text(name), f'variable "{variable_of[1]}"'), "default")
 
 
-def marathon() -> tuple[list[str], dict[str, str], float]:
-    app = json.loads(text("marathon/exporter.json"))
+def marathon(name: str = "marathon/exporter.json") -> tuple[list[str], dict[str, str], float]:
+    app = json.loads(text(name))
     words = shlex.split(filled(app["cmd"]))
     assert words[:2] == ["exec", "env"], "else the shell gets the signal"
     env = {key: value for key, value in app["env"].items() if isinstance(value, str)}
@@ -151,6 +152,24 @@ def test_each_job_starts_a_task_that_its_scheduler_can_look_at(name: str) -> Non
     assert {key for key in env if key.startswith(PREFIX)} <= VARIABLES
 
 
+DERIVING = {"nomad": lambda: nomad(NOMAD_DERIVE), "marathon": lambda: marathon("marathon/derive.json")}
+
+
+@pytest.mark.parametrize("name", DERIVING)
+def test_derived_tables_are_made_by_one_task_that_nobody_looks_at(name: str) -> None:
+    """It has no health server; a second one would only lose its commits. Scratch files go with it, credentials come."""
+    words, env, kill_secs = DERIVING[name]()
+    given = cli.commands["derive"].commands["run"].make_context("run", words[3:]).params
+    assert words[:3] == ["exporter", "derive", "run"] and given["config"].name == "exporter.toml"
+    budget = {"EXPORTER_STOP_BUDGET_SECS"} & env.keys()
+    assert kill_secs >= float(env["EXPORTER_STOP_BUDGET_SECS"] if budget else 30) + STOP_MARGIN_SECS
+    assert env["TMPDIR"] in ("/alloc/tmp", "/sandbox")
+    assert {key for key in env if key.startswith(PREFIX)} <= VARIABLES
+    app, hcl = json.loads(text("marathon/derive.json")), text(NOMAD_DERIVE)
+    assert app["instances"] == 1 and re.search(r"count = 1\n", hcl)
+    assert "check {" not in hcl and not {"healthChecks", "readinessChecks"} & app.keys()
+
+
 @pytest.mark.parametrize("name", ["nomad", "marathon"])
 def test_without_a_container_scratch_files_go_with_the_task(name: str) -> None:
     """They stand in a folder that the scheduler removes; a container's /tmp goes by itself."""
@@ -163,13 +182,13 @@ def test_nomad_finds_the_command_without_a_path() -> None:
     assert Path(command_of(NOMAD)).is_absolute()
 
 
-@pytest.mark.parametrize("name", [NOMAD, NOMAD_DOCKER])
+@pytest.mark.parametrize("name", [NOMAD, NOMAD_DOCKER, NOMAD_DERIVE])
 def test_no_nomad_client_cuts_a_stop_short(name: str) -> None:
     """A client without a word on max_kill_timeout allows 30 s; what a job asks beyond is cut without one either."""
     assert _secs(attribute(block(text(name), 'task "exporter"'), "kill_timeout")) <= NOMAD_KILL_SECS_MAX
 
 
-@pytest.mark.parametrize("name", [NOMAD, NOMAD_DOCKER])
+@pytest.mark.parametrize("name", [NOMAD, NOMAD_DOCKER, NOMAD_DERIVE])
 def test_a_nomad_job_without_variables_is_not_left_pending(name: str) -> None:
     """A template that reads a variable waits for it for ever, unless it asks first whether there is one."""
     task = block(text(name), 'task "exporter"')
@@ -177,7 +196,7 @@ def test_a_nomad_job_without_variables_is_not_left_pending(name: str) -> None:
         assert task.index(f'if nomadVarExists "{asked}"') < task.index(f'with nomadVar "{asked}"')
 
 
-@pytest.mark.parametrize("name", [NOMAD, NOMAD_DOCKER])
+@pytest.mark.parametrize("name", [NOMAD, NOMAD_DOCKER, NOMAD_DERIVE])
 def test_what_nomad_writes_for_a_task_is_for_its_user_alone(name: str) -> None:
     """Settings and credentials may hold secrets; the image's user, who is not root, still reads them."""
     task = block(text(name), 'task "exporter"')
