@@ -102,9 +102,13 @@ class Health:
         return self._page
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-        path = environ.get("PATH_INFO", "")
         if environ.get("REQUEST_METHOD") not in ("GET", "HEAD"):
-            return _text(start_response, "405 Method Not Allowed", "only GET")
+            return _text(start_response, "405 Method Not Allowed", "only GET and HEAD")
+        answer = self._answered({**environ, "REQUEST_METHOD": "GET"}, start_response)  # metrics know no other
+        return answer if environ["REQUEST_METHOD"] == "GET" else ()
+
+    def _answered(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        path = environ.get("PATH_INFO", "")
         if path == "/metrics":
             answer: Iterable[bytes] = self._metrics(environ, start_response)
             return answer

@@ -118,6 +118,16 @@ def test_metrics_and_status_are_what_their_readers_expect(task: Task) -> None:
     assert task.get("/healthz", "POST")[0] == 405
 
 
+@pytest.mark.parametrize("path", ENDPOINTS)
+def test_who_asks_for_the_head_gets_no_body(task: Task, path: str) -> None:
+    """A client that keeps its connection would take the body for the next answer."""
+    task.passed()
+    with socket.create_connection(("127.0.0.1", task.server.port), timeout=10) as asked, asked.makefile("rb") as told:
+        asked.sendall(f"HEAD {path} HTTP/1.0\r\n\r\n".encode())
+        head, _, body = told.read().partition(b"\r\n\r\n")
+    assert b" 200 " in head and b"Content-Length" in head and body == b""
+
+
 def test_a_port_that_is_taken_is_told_as_a_setting() -> None:
     """Exit code 2, with the setting's name."""
     with socket.socket() as taken:
