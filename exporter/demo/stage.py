@@ -11,7 +11,7 @@ from exporter import faults
 from exporter.demo.child import DemoChild
 from exporter.demo.story import Story
 from exporter.local.children import EXPORTER, quick_java
-from exporter.local.dynamodb import CREDENTIALS
+from exporter.local.server import CREDENTIALS
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from pyarrow import fs
 
 from exporter.drill.plain import PlainLake
 from exporter.local.proxy import FaultyProxy
-from exporter.local.s3 import BUCKET, CREDENTIALS, LocalS3
+from exporter.local.s3 import BUCKET, LocalS3
+from exporter.local.server import CREDENTIALS
 from exporter.settings.model import Settings
 from exporter.stores.store import Store
 from exporter.stores.stores import open_store

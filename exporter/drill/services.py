@@ -15,7 +15,8 @@ from exporter.drill.lakes import FolderLakes, Lakes
 from exporter.errors import DependencyUnreachable
 from exporter.kafka.options import kafka_python_options
 from exporter.local.broker import Broker, create_topic
-from exporter.local.dynamodb import CREDENTIALS, DynamoDbLocal, runs_here
+from exporter.local.dynamodb import DynamoDbLocal, runs_here
+from exporter.local.server import CREDENTIALS
 from exporter.settings.model import Settings
 from exporter.wal.dynamodb_calls import connect
 from exporter.wal.dynamodb_table import create_table

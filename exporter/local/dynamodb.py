@@ -25,11 +25,6 @@ SET = "dynamodb"
 PLATFORMS = {("linux", "x86_64"), ("darwin", "x86_64"), ("darwin", "arm64")}
 """Where its SQLite has a library: (sys.platform, machine)."""
 
-CREDENTIALS = {
-    "AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local", "AWS_DEFAULT_REGION": "us-east-1",
-}  # fmt: skip
-"""Environment variables for its clients; it takes any, of letters and digits."""
-
 # Arguments of the handler: its number, in memory, its file (none), one database for all credentials and regions,
 # slow changes of tables. The empty Arg of the outer one: no CORS.
 _XML = """<?xml version="1.0"?>

@@ -19,10 +19,6 @@ from exporter.errors import ConfigError
 from exporter.local.server import LocalServer, accepts, free_ports
 
 BUCKET = "lake"
-CREDENTIALS = {
-    "AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local", "AWS_DEFAULT_REGION": "us-east-1",
-}  # fmt: skip
-"""Environment variables for its clients."""
 
 
 class LocalS3(LocalServer):

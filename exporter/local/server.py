@@ -30,6 +30,11 @@ if TYPE_CHECKING:
 STOP_SECS_MAX = 15.0
 """How long a server may take to stop after SIGTERM before it is killed."""
 
+CREDENTIALS = {
+    "AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local", "AWS_DEFAULT_REGION": "us-east-1",
+}  # fmt: skip
+"""Environment variables for clients of those that stand for AWS; they take any, of letters and digits."""
+
 QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Djava.awt.headless=true")
 """For small servers."""
 

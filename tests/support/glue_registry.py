@@ -3,7 +3,7 @@
     with LocalGlue() as glue:
         version = glue.add("orders", '{"type": "long"}')
 
-It forgets everything when it stops. Its clients need any credentials (exporter/local/s3.py: CREDENTIALS).
+It forgets everything when it stops. Its clients need any credentials (exporter/local/server.py: CREDENTIALS).
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from exporter.local.s3 import CREDENTIALS
-from exporter.local.server import LocalServer, accepts, free_ports
+from exporter.local.server import CREDENTIALS, LocalServer, accepts, free_ports
 
 REGISTRY = "shop"
 

@@ -20,7 +20,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from exporter.local.s3 import CREDENTIALS
+from exporter.local.server import CREDENTIALS
 from exporter.spark import java_classes
 from exporter.stores.store import Store
 

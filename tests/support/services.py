@@ -15,11 +15,11 @@ from confluent_kafka import Producer
 from kafka import KafkaAdminClient
 
 from exporter.local.broker import Broker, answers
-from exporter.local.dynamodb import CREDENTIALS, DynamoDbLocal
+from exporter.local.dynamodb import DynamoDbLocal
 from exporter.local.hdfs import LocalHdfs
 from exporter.local.registry import LocalRegistry
 from exporter.local.s3 import BUCKET, LocalS3
-from exporter.local.server import accepts
+from exporter.local.server import CREDENTIALS, accepts
 from exporter.stores.store import Store
 from exporter.stores.stores import open_store
 
