@@ -42,11 +42,10 @@ from exporter.errors import ConfigError, DependencyUnreachable, ExporterError, F
 from exporter.local import dynamodb as dynamodb_local
 from exporter.local.broker import Broker, create_topic
 from exporter.local.children import EXPORTER, FOLLOW_PARENT, ended_by_signals
-from exporter.local.dynamodb import CREDENTIALS
 from exporter.local.registry import LocalRegistry
+from exporter.local.server import CREDENTIALS
 from exporter.operate.audit.report import AuditReport
-from exporter.operate.prepare import prepare
-from exporter.spark import class_data, jars
+from exporter.spark import jars
 from exporter.wal.dynamodb_calls import connect
 from exporter.wal.dynamodb_table import create_table
 from offsets.intents import WalMismatch, WalUnreachable
@@ -113,7 +112,7 @@ def _make_folder(folder: Path | None) -> Path:
 
 
 def _prepare(story: Story) -> None:
-    """All jars, fetched or found, and the archive that makes each start below quicker."""
+    """All jars, fetched or found. Not the archive of classes: making it takes longer than it saves in three starts."""
     sets = ("spark", "kafka", "broker", *((dynamodb_local.SET,) if dynamodb_local.runs_here() else ()))
     absent = sum(len(jars.missing(one)) for one in sets)
     known = sum(len(jars.listed(one)) for one in sets)
@@ -121,10 +120,6 @@ def _prepare(story: Story) -> None:
         jars.find_java()
         jars.fetch(*sets)
         step.result = f"{known - absent} found, {absent} fetched; they are kept in {jars.cache_folder('').parent}"
-    if class_data.ready() is None:
-        with story.step("Class data", "making an archive of Spark's classes, once") as step:
-            prepare()
-            step.result = "from now on each start of a task takes 5 seconds less"
 
 
 def _start_services(story: Story, place: Path, running: ExitStack) -> tuple[Broker, str]:
