@@ -13,7 +13,7 @@ from hypothesis import settings
 
 from exporter import secrets
 from exporter.local.broker import create_topic
-from exporter.local.s3 import CREDENTIALS
+from exporter.local.server import CREDENTIALS
 from exporter.stores.store import Store
 from exporter.stores.stores import open_store
 from tests.support import places, services, sessions, shared
@@ -164,7 +164,7 @@ def spark() -> Iterator[Any]:
     there. Jars at the end of the class path leave its start as quick as it is without.
     """
     from exporter.core.deployment import Deployment
-    from exporter.local.s3 import CREDENTIALS
+    from exporter.local.server import CREDENTIALS
     from exporter.spark.jars import jar_paths
     from exporter.spark.session import start, stop
 

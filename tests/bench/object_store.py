@@ -23,8 +23,8 @@ from typing import Any
 
 import boto3
 
-from exporter.local.s3 import BUCKET, CREDENTIALS, LocalS3
-from exporter.local.server import accepts, free_ports
+from exporter.local.s3 import BUCKET, LocalS3
+from exporter.local.server import CREDENTIALS, accepts, free_ports
 from exporter.stores.stores import open_store
 from tests.bench.commits import COMMIT_SECS_MAX, one_burst
 from tests.bench.desk import Desk, Filled, Run, checked

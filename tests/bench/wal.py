@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 
-from exporter.local.dynamodb import CREDENTIALS, DynamoDbLocal
+from exporter.local.dynamodb import DynamoDbLocal
+from exporter.local.server import CREDENTIALS
 from exporter.wal.dynamodb_calls import connect
 from exporter.wal.dynamodb_table import create_table
 from tests.bench.catch_up import figures
