@@ -30,6 +30,7 @@ from exporter.kafka.options import kafka_python_options
 from exporter.kafka.topics import FirstPosition, TopicReader
 from exporter.kafka.topics_beside import TopicsBeside
 from exporter.lake.lake import Lake
+from exporter.lake.later import Later
 from exporter.lake.trial import tried
 from exporter.registry.options import RegistryOptions
 from exporter.registry.source import Registry
@@ -84,7 +85,7 @@ class Workbench:
         """Ends the session and the connection; the JVM goes with the process."""
         self.topics.close()
         self.beside.close()
-        spark.stop(self.session)
+        self.lake.stop()
 
     def __enter__(self) -> Workbench:
         return self
@@ -102,11 +103,11 @@ def parse_schemas(
     forms: Collection[ValueFormat] = (JSON,),
     own: Collection[str] = (),
 ) -> dict[str, str]:
-    """Event type -> Spark schema JSON, parsed once by Spark. Raises ConfigError for all DDL that cannot be used.
+    """Event type -> Spark schema JSON. Raises ConfigError for all DDL that cannot be used.
 
-    session: None for whoever has none, and only DDL that can be read without (core/ddl_schema.py). specs: how tables
-    are cut; by day without. forms: the formats that are to carry them. own: names of columns that the exporter writes
-    beside those of each table.
+    session: Spark's, which parses it; a Later parses what cannot be read without (core/ddl_schema.py); None for whoever
+    has none, and only what can. specs: how tables are cut; by day without. forms: the formats that are to carry them.
+    own: names of columns that the exporter writes beside those of each table.
     """
     schemas: dict[str, str] = {}
     broken: list[ConfigError] = []
@@ -114,8 +115,7 @@ def parse_schemas(
     for name in {**declared, **specs.named}:
         try:
             if name in declared:
-                known = ddl_schema(declared[name]) if session is None else None
-                schemas[name] = known or _parsed(name, declared[name])
+                schemas[name] = _schema(session, name, declared[name])
                 for form in forms:
                     format_of(form).schema(schemas[name], name)
             check_columns(schemas.get(name, NO_COLUMNS), name, specs.of(name), own)
@@ -150,6 +150,13 @@ def _hint(field: Mapping[str, Any]) -> Hint:
     return Hint(field["type"], tuple(texts.split(",")) if texts else ())
 
 
+def _schema(session: Any, name: str, ddl: str) -> str:
+    known = ddl_schema(ddl) if session is None or isinstance(session, Later) else None
+    if known is None and isinstance(session, Later):
+        _ = session.session  # pyspark's parser is that of the session that there is
+    return known or _parsed(name, ddl)
+
+
 def _parsed(name: str, ddl: str) -> str:
     from pyspark.errors import PySparkException
     from pyspark.sql.types import StructType
@@ -164,9 +171,10 @@ def _parsed(name: str, ddl: str) -> str:
 
 
 def open_workbench(settings: Settings, session: Any = None, kafka: bool = False) -> Workbench:
-    """Reach the broker first (a wrong address fails fast), then start Spark and parse the schemas.
+    """Reach the broker first (a wrong address fails fast), then read the schemas.
 
-    session: the one to be used; else one for a verb that ends soon is started. kafka: as in spark.start().
+    session: the one to be used; else one for a verb that ends soon, as soon as something needs one. kafka: as in
+    spark.start().
     """
     topics = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
     topics.require()
@@ -225,13 +233,14 @@ def registry_options(settings: Settings) -> RegistryOptions:
 
 
 def open_lake(settings: Settings, short_lived: bool = True) -> Lake:
-    """The lake alone, on a Spark session of its own; no broker is asked. short_lived: as in spark.start()."""
+    """The lake alone; no broker is asked, and Spark is started as soon as something needs it. short_lived: as in
+    spark.start()."""
     return Lake(_session(settings, short_lived), settings.store, settings.app, settings.sync, table_options(settings))
 
 
-def _session(settings: Settings, short_lived: bool = True, kafka: bool = False) -> Any:
+def _session(settings: Settings, short_lived: bool = True, kafka: bool = False) -> Later:
     name, java = f"exporter {settings.app}", settings.store.java
-    return spark.start(settings.deployment, name, short_lived, java=java, kafka=kafka)
+    return Later(lambda: spark.start(settings.deployment, name, short_lived, java=java, kafka=kafka), spark.stop)
 
 
 def schemas_of(settings: Settings, session: Any) -> dict[str, str]:

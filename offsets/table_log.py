@@ -208,12 +208,13 @@ def transaction_id(lines: Iterable[str]) -> str | None:
     return info.get("txnId")
 
 
-def live_adds(versions: Iterable[Iterable[str]]) -> list[dict[str, Any]]:
-    """The `add` actions that are live after these versions, from the first on, each as the lines of its commit file.
+def live_adds(versions: Iterable[Iterable[str]], before: Iterable[dict[str, Any]] = ()) -> list[dict[str, Any]]:
+    """The `add` actions that are live after these versions, each as the lines of its commit file.
 
-    A file is known by its path and its deletion vector. Source: the Delta protocol, 'Action Reconciliation'.
+    before: those that were live before the first of them. A file is known by its path and its deletion vector. Source:
+    the Delta protocol, 'Action Reconciliation'.
     """
-    live: dict[tuple[str, str], dict[str, Any]] = {}
+    live = {_file_key(added): added for added in before}
     for lines in versions:
         actions = [json.loads(line) for line in lines if line.strip()]
         for removed in (action["remove"] for action in actions if "remove" in action):

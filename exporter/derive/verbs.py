@@ -53,7 +53,7 @@ def run_jobs(settings: Settings, only: Collection[str], how: How, told: Callable
             _run(passes, stopping, how, settings)
     finally:
         ending.leave()
-        spark.stop(lake.session)
+        lake.stop()
 
 
 def _run(passes: Passes, stopping: Stopping, how: How, settings: Settings) -> None:

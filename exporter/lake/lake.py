@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from threading import Lock
 from types import TracebackType
 from typing import Any
 
@@ -11,6 +12,7 @@ from exporter.core.specs import table_spec
 from exporter.core.table_options import TableOptions
 from exporter.errors import TableUnreadable
 from exporter.lake.gateway import Gateway
+from exporter.lake.later import Later
 from exporter.lake.table import DEFAULTS, DeltaTable
 from exporter.stores.many import each
 from exporter.stores.store import Store
@@ -21,10 +23,7 @@ from offsets.table_log import TableView
 
 
 class Lake:
-    """All tables of one root, in the store that it is of. As a context manager it stops its session.
-
-    gateway: to the session's JVM.
-    """
+    """All tables of one root, in the store that it is of. As a context manager it stops its session."""
 
     def __init__(
         self,
@@ -34,35 +33,64 @@ class Lake:
         sync: bool = True,
         options: TableOptions = DEFAULTS,
     ) -> None:
-        """root: the store of all tables, or what open_store() takes. sync: whether what the session commits is on disk
-        before its commit is done.
+        """session: one that is there, or a Later: what the files of a table tell is read without one. root: the store
+        of all tables, or what open_store() takes. sync: whether what the session commits is on disk before its commit
+        is done.
 
-        Raises ConfigError if Java and this process would not mean the same folder.
+        Raises ConfigError if Java and this process would not mean the same folder; with a Later, whoever needs it does.
         """
         self.store: Store = open_store(os.fspath(root)) if isinstance(root, str | os.PathLike) else root
         self.options = options
         self.specs = options.specs
-        self.store.require_same_names(
-            lambda: session._jvm.java.lang.System.getProperty("sun.jnu.encoding"),
-            values=any(spec.identity for spec in self.specs.named.values()),
-        )
         self.app = app
-        self.session = session
-        self.sync = sync = sync and self.store.syncs
+        self.sync = sync and self.store.syncs
         self.json_text = options.json_text
         self.rescue_empty = options.rescue_empty
         self.type_widening = options.type_widening
         self.record_columns = options.record_columns
         self.compression = options.compression
-        self.tasks_sync = sync and not session.sparkContext.master.startswith("local")
+        self.later = session if isinstance(session, Later) else Later(lambda: session, lambda there: there.stop())
+        self._opening = Lock()
+        self._gateway: Gateway | None = None
+        if not isinstance(session, Later):
+            _ = self.gateway
+
+    @property
+    def session(self) -> Any:
+        """Spark's. Raises ConfigError."""
+        return self.gateway.session
+
+    @property
+    def gateway(self) -> Gateway:
+        """To the session's JVM. Raises ConfigError."""
+        with self._opening:  # one for all threads: it knows which logs were opened
+            if self._gateway is None:
+                self._gateway = Gateway(self._ready(self.later.session))
+            return self._gateway
+
+    def _ready(self, session: Any) -> Any:
+        """With what commits to this store need."""
+        self.store.require_same_names(
+            lambda: session._jvm.java.lang.System.getProperty("sun.jnu.encoding"),
+            values=any(spec.identity for spec in self.specs.named.values()),
+        )
         if setting := self.store.java.sync_setting:
-            session.sparkContext._jsc.hadoopConfiguration().setBoolean(setting, sync)
-        self.gateway = Gateway(session)
+            session.sparkContext._jsc.hadoopConfiguration().setBoolean(setting, self.sync)
+        return session
+
+    @property
+    def tasks_sync(self) -> bool:
+        """Whether what tasks write is brought to disk by them, as nobody else is on their machine."""
+        return self.sync and not self.session.sparkContext.master.startswith("local")
 
     @property
     def root(self) -> str:
         """The root as open_store() takes it, and as messages name it."""
         return self.store.uri()
+
+    def stop(self) -> None:
+        """Ends the session, if there is one."""
+        self.later.stop()
 
     def __enter__(self) -> Lake:
         return self
@@ -70,17 +98,17 @@ class Lake:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.session.stop()
+        self.stop()
 
     def table(self, event_type: str) -> DeltaTable:
         """The table of an event type, whether it is there or not."""
         store = self.store.below(table_folder(event_type))
-        return DeltaTable(self.gateway, store, self.app, event_type, self.sync, self.options)
+        return DeltaTable(lambda: self.gateway, store, self.app, event_type, self.sync, self.options)
 
     def derived(self, job: str) -> DeltaTable:
         """The table of a job, whether it is there or not: it stands apart from those of event types."""
         store = self.store.below(DERIVED_FOLDER).below(job)
-        return DeltaTable(self.gateway, store, self.app, job, self.sync, self.options)
+        return DeltaTable(lambda: self.gateway, store, self.app, job, self.sync, self.options)
 
     def spec_of(self, event_type: str, view: TableView | None) -> Spec:
         """That of a table that is there, or with which it would be made."""

@@ -2,6 +2,7 @@
 
     list _delta_log from the newest checkpoint on -> the newest version, with all commits since
     a version       -> the newest checksum up to it that tells the transactions -> the commits since
+    its live files  -> the newest checkpoint up to it (checkpoints.py) -> the commits since
 
 None wherever the files do not tell all of it: then Delta itself is asked, which also says what is wrong with them.
 What the storage does not do now is an OSError: Delta would only wait for the same answer once more.
@@ -17,12 +18,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TextIO
 
+from exporter.stores import checkpoints
+from exporter.stores.many import each
 from exporter.stores.store import Store
 from offsets.names import LOG_FOLDER
-from offsets.table_log import LogState, TableView, fingerprint_of, replay, transaction_id
+from offsets.table_log import LogState, TableView, fingerprint_of, live_adds, replay, transaction_id
 
 REPLAYED_MAX = 50
 """Commits after a checksum that are read one by one."""
+LISTED_MAX = 200
+"""Commits after a checkpoint that are read for the live files; of more of them Spark's tasks read a part each."""
 ELSEWHERE = "delta.coordinatedCommits."
 """Properties of a table whose newest commits may stand where only their coordinator knows."""
 VERSION_DIGITS = 20
@@ -91,11 +96,23 @@ def view_at(table: Store, version: int) -> TableView | None:
             checksum = _checksum(table, base) if base >= 0 else None
             if checksum is not None or base < 0:
                 since = range(base + 1, version + 1)
-                state = replay(checksum, (table.read(entry(one)).decode("utf-8").splitlines() for one in since))
+                state = replay(checksum, (_lines(table, one) for one in since))
                 return None if state is None or _is_elsewhere(state) else as_view(version, state)
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
     return None
+
+
+def adds_at(table: Store, version: int) -> list[dict[str, Any]] | None:
+    """The `add` actions of the live files at a version; None if the files do not tell. Raises OSError."""
+    try:
+        base, names = checkpoints.newest(table.names(LOG_FOLDER), version)
+        if version - base > LISTED_MAX:
+            return None
+        before = [*checkpoints.adds(table, names)]
+        return live_adds(each(lambda one: _lines(table, one), range(base + 1, version + 1)), before)
+    except (checkpoints.Untold, FileNotFoundError, ValueError, KeyError, TypeError):
+        return None
 
 
 def as_view(version: int, state: LogState) -> TableView:
@@ -126,6 +143,11 @@ def entry_lines(table: Store, version: int) -> Iterator[TextIO]:
     """The lines of one commit's file, read as they are asked for. Raises OSError, UnicodeDecodeError."""
     with io.TextIOWrapper(table.reader(entry(version)), "utf-8") as lines:
         yield lines
+
+
+def _lines(table: Store, version: int) -> list[str]:
+    """Those of one commit's file. A text in them may hold what Python takes for the end of a line."""
+    return table.read(entry(version)).decode("utf-8").split("\n")
 
 
 def _checksum(table: Store, version: int) -> Mapping[str, Any] | None:

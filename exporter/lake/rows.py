@@ -1,16 +1,73 @@
-"""The rows of a table as they were at a snapshot, read by Spark."""
+"""The rows of a table as they were at a snapshot: by Spark, or from its files, without a JVM, where these tell all."""
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from exporter.errors import ExporterError, TableUnreadable
+from exporter.lake.fillable import COLUMN_MAPPING
 from exporter.lake.lake import Lake
+from exporter.stores.file_rows import file_rows, in_columns
+from exporter.text import first_line
 from offsets.table_log import TableView
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Add: TypeAlias = "Mapping[str, Any]"
+"""An `add` action."""
 
 
 def rows_at(lake: Lake, name: str, view: TableView) -> DataFrame:
-    """The rows of a table as it was at a snapshot."""
+    """By Spark."""
     lake.gateway.activate()
     reader = lake.session.read.format("delta").option("versionAsOf", view.version)
     frame: DataFrame = reader.load(lake.table(name).uri)
     return frame
+
+
+def arrow_rows(
+    lake: Lake, name: str, view: TableView, wanted: Any, may: Callable[[Add], bool] = lambda add: True
+) -> Iterator[Any]:
+    """Some columns of the rows, one Arrow table for each file; by Spark where they ask for more than is known here.
+
+    wanted: an Arrow schema, its columns in types that the table's can be cast to; one that a file lacks is null. may:
+    whether a file may hold rows that the caller wants; others may be left out. Raises TableUnreadable.
+    """
+    table = lake.table(name)
+    try:
+        adds = table.files_at(view.version)
+        if _is_plain(view, adds):
+            yield from (file_rows(table.store, add, wanted) for add in adds if may(add))
+        else:
+            yield _by_spark(lake, name, view, wanted)
+    except ExporterError:
+        raise
+    except Exception as error:  # py4j raises its own kinds
+        raise TableUnreadable(f"table {name} cannot be read: {first_line(error)}") from error
+
+
+def has_values(column: str, add: Add) -> bool:
+    """Whether a file may have values in a column, by its statistics."""
+    stats = json.loads(add.get("stats") or "{}")
+    nulls = stats.get("nullCount", {}).get(column)
+    return nulls is None or nulls != stats.get("numRecords")
+
+
+def _is_plain(view: TableView, adds: Sequence[Add]) -> bool:
+    """Whether all rows of the files are the table's, under its own names, below its own folder."""
+    mapped = view.properties.get(COLUMN_MAPPING, "none") != "none"
+    return not mapped and not any("deletionVector" in add or _is_elsewhere(add["path"]) for add in adds)
+
+
+def _is_elsewhere(path: str) -> bool:
+    """A whole URI, as a clone's files have."""
+    return ":/" in path or path.startswith("/")
+
+
+def _by_spark(lake: Lake, name: str, view: TableView, wanted: Any) -> Any:
+    there = {field["name"] for field in json.loads(view.schema_json)["fields"]}
+    held = rows_at(lake, name, view).select([field.name for field in wanted if field.name in there]).toArrow()
+    return in_columns(held, wanted, held.num_rows)

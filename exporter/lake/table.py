@@ -11,15 +11,14 @@ import errno
 import json
 import os
 import time
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager
 from functools import partial
 from itertools import takewhile
 from typing import Any, TypeVar
 
 from exporter.core.table_options import TableOptions
-from exporter.errors import LogCleaned, StorageSilent, TableUnreadable
+from exporter.errors import ExporterError, LogCleaned, StorageSilent, TableUnreadable
 from exporter.lake import log_files, widening
 from exporter.lake.change import Change, new_metadata
 from exporter.lake.gateway import Gateway
@@ -28,7 +27,6 @@ from exporter.stores.many import each
 from exporter.stores.store import Store
 from exporter.text import first_line
 from offsets.names import LOG_FOLDER
-from offsets.partitions import BadPartition, Partition, Spec
 from offsets.table_log import (
     LoggedCommit,
     LogState,
@@ -42,7 +40,6 @@ gets by the commit, or None if it keeps its own, or gets that of the change."""
 
 T = TypeVar("T")
 DEFAULTS = TableOptions()
-SIZES = ("map_entries(partitionValues) AS entries", "size")
 CODEC = "spark.sql.parquet.compression.codec"
 SPARK_CODECS = {"lz4": "lz4_raw", "none": "uncompressed"}
 """Codecs that Spark calls otherwise than pyarrow does; its own lz4 is one that others do not read."""
@@ -53,21 +50,26 @@ class DeltaTable:
 
     def __init__(
         self,
-        gateway: Gateway,
+        gateway: Callable[[], Gateway],
         store: Store,
         app: str,
         event_type: str,
         sync: bool = True,
         options: TableOptions = DEFAULTS,
     ) -> None:
-        """sync: whether what is read has to be on disk first."""
+        """gateway: asked for when the files of the log do not tell something, and for commits. sync: whether what is
+        read has to be on disk first."""
         self.event_type = event_type
         self.app = app
         self.store = store
         self.uri = store.uri()
-        self._gateway = gateway
+        self._gateway_of = gateway
         self._sync = sync
         self._options = options
+
+    @property
+    def _gateway(self) -> Gateway:
+        return self._gateway_of()
 
     def view(self) -> TableView | None:
         """The table as it is now, or None if there is none. Raises TableUnreadable, StorageSilent among it.
@@ -75,10 +77,20 @@ class DeltaTable:
         What it says survives a power cut: its newest writer may have been killed before it synced the entry, and
         whoever reads a position builds on it, in other tables and in the write-ahead log (ORDER).
         """
-        try:
+        with self._reading():
             if self._sync and self.store.has_folder(LOG_FOLDER):
                 self.store.sync(LOG_FOLDER)
-            return log_files.newest_view(self.store) or self._view(self._snapshot())
+            if (found := log_files.newest_view(self.store)) is not None:
+                return found
+            return self._view(self._snapshot()) if self.store.names(LOG_FOLDER) else None
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Whatever fails in here is the table's fault, or the storage's; not so a JVM that does not start."""
+        try:
+            yield
+        except ExporterError:
+            raise
         except Exception as error:  # py4j raises its own kinds; whatever it was, the table was not read
             raise _unreadable(self, self.event_type, error) from error
 
@@ -118,11 +130,9 @@ class DeltaTable:
 
         The paths come through Arrow by one Spark job, when they are asked for. Raises TableUnreadable.
         """
-        try:
+        with self._reading():
             snapshot = self._snapshot()
             view = self._view(snapshot)
-        except Exception as error:
-            raise _unreadable(self, self.event_type, error) from error
         return None if view is None else (view, lambda: self._named(snapshot))
 
     def _named(self, snapshot: Any) -> Iterator[list[str]]:
@@ -137,25 +147,6 @@ class DeltaTable:
             raise TableUnreadable(f"table {self.event_type} cannot be read: {first_line(error)}") from error
         for batch in found.to_batches():
             yield batch.column("path").to_pylist()
-
-    def live_sizes(self, spec: Spec, version: int | None = None) -> dict[Partition, list[int]]:
-        """Partition -> bytes of each live file, now or at a version; by one Spark job. Raises TableUnreadable.
-
-        A file of a partition that the spec does not have is somebody else's, and left out.
-        """
-        from pyspark.sql import DataFrame
-
-        sizes: dict[Partition, list[int]] = defaultdict(list)
-        try:
-            snapshot = self._snapshot() if version is None else self._snapshot_at(version)
-            found = DataFrame(snapshot.allFiles().toDF(), self._gateway.session).selectExpr(*SIZES).toArrow()
-        except Exception as error:
-            raise TableUnreadable(f"table {self.event_type} cannot be read: {first_line(error)}") from error
-        for row in found.to_pylist():
-            values = {entry["key"]: entry["value"] for entry in row["entries"]}
-            with suppress(BadPartition):
-                sizes[spec.of_values(values)].append(row["size"])
-        return dict(sizes)
 
     def checkpoint(self, commits_min: int, apply: bool) -> bool:
         """Whether so many commits came after the last one; with `apply` one is written then, as Delta does it.
@@ -255,6 +246,9 @@ class DeltaTable:
 
     def files_at(self, version: int) -> list[dict[str, Any]]:
         """The `add` actions of the live files at a version. Raises LogCleaned, TableUnreadable."""
+        with self._reading():
+            if (found := log_files.adds_at(self.store, version)) is not None:
+                return found
         rows = self._snapshot_at(version).allFiles().toJSON().collectAsList()
         return [json.loads(row) for row in json.loads(self._gateway.to_json(rows))]
 
@@ -280,7 +274,7 @@ class DeltaTable:
         return found
 
     def _snapshot_at(self, version: int) -> Any:
-        none = self._gateway.none
+        none = self._gateway.none  # a JVM that does not start says nothing of the log
         try:
             return self._log().getSnapshotAt(version, none, none, False)
         except Exception as error:  # py4j raises its own kinds

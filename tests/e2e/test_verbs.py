@@ -76,6 +76,25 @@ def more(e: Export, first: int) -> None:
     produce(e.kafka, e.topic, {0: records(60, first), 1: records(60, first + 1000)})
 
 
+def test_verbs_that_only_look_start_no_jvm(verbs: Verbs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Of a lake with dead letters and a write-ahead log; what they say of it is what the tables hold."""
+    more(verbs.e, 0)
+    verbs.typed("check", "--create-wal")
+    verbs.typed("run", "--until-caught-up")
+
+    def start(*_: Any, **__: Any) -> Any:
+        raise AssertionError("a JVM was started")
+
+    monkeypatch.setattr("exporter.spark.session.start", start)
+    assert {(one["lag"], one["verdict"]) for one in verbs("offsets")} == {(0, "agree")}
+    assert verbs("plan")["runs"] and {one["lag"] for one in verbs("plan")["partitions"]} == {0}
+    assert {one["lag"] for one in verbs("status", "--tables")["positions"]} == {0}
+    assert {one["code"]: one["rows"] for one in verbs("dead-letters", "list")} == {"not_json": 40, "unknown_type": 40}
+    assert len(verbs("dead-letters", "show", "--limit", "3")) == 3
+    assert verbs("schema")["event_type"] == "order"
+    verbs.typed("report", "--output", str(tmp_path / "report.html"))
+
+
 @IN_A_BUCKET
 @pytest.mark.long
 @pytest.mark.timeout(600)

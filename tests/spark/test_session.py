@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -24,7 +23,6 @@ from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.writers import PartitionPlan
 from exporter.errors import RoundFailed
 from exporter.lake.lake import Lake
-from exporter.operate.audit.files import replay
 from exporter.rounds.read import RoundReader
 from exporter.spark import class_data
 from exporter.spark.jvm_lines import JvmLines, entries
@@ -135,27 +133,6 @@ print("pandas" in sys.modules, len(table.to_pandas()))
 
 def _children(pid: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def test_a_log_read_line_by_line_lists_what_spark_lists(spark: Any, tmp_path: Path) -> None:
-    """Through rewritten files, deletion vectors, a restore and files that come back."""
-    lake, table = Lake(spark, tmp_path, "app"), f"delta.`{tmp_path / 't'}`"
-    rows = spark.range(0, 100, 1, 2).write.format("delta").option("delta.enableDeletionVectors", "true")
-    rows.save(str(tmp_path / "t"))
-    for statement in ("DELETE FROM {t} WHERE id < 10", "UPDATE {t} SET id = -id WHERE id = 20", "OPTIMIZE {t}",
-                      "RESTORE {t} TO VERSION AS OF 1", "DELETE FROM {t} WHERE id = 70"):  # fmt: skip
-        spark.sql(statement.format(t=table))
-    log = lake.gateway.log(str(tmp_path / "t"))
-    for version in range(6):
-        files = log.getSnapshotAt(version, lake.gateway.none, lake.gateway.none, False).allFiles().collectAsList()
-        listed = json.loads(lake.gateway.to_json(lake.gateway.to_seq(files)))
-        replayed = replay(lake.store.below("t"), version) or []
-        assert replayed and sorted(map(_key, replayed)) == sorted(map(_key, listed))
-
-
-def _key(add: dict[str, Any]) -> tuple[str, int, str]:
-    vector = add.get("deletionVector") or {}
-    return add["path"], add["size"], f"{vector.get('pathOrInlineDv')}/{vector.get('cardinality')}"
 
 
 def test_kafka_is_read_by_the_interface_without_rows_of_users(spark: Any) -> None:

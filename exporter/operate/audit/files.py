@@ -1,6 +1,6 @@
 """The live files of a table at one version, as its log lists them, and which of them are on disk.
 
-A short log is read here, line by line; one with a checkpoint is Spark's to read, which costs two jobs a table.
+What its files tell is read from them; else it is Spark's to read, which costs two jobs a table.
 """
 
 from __future__ import annotations
@@ -13,22 +13,19 @@ from urllib.parse import unquote
 
 from pyspark.sql import DataFrame
 
+from exporter.lake import log_files
 from exporter.lake.gateway import Gateway
 from exporter.lake.lake import Lake
-from exporter.lake.log_files import entry
 from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.operate.audit.report import AbsentFile, TableCount
 from exporter.stores.live import LiveSizes
-from exporter.stores.store import Store
 from offsets.names import BadName, DataFile
-from offsets.table_log import TableView, live_adds
+from offsets.table_log import TableView
 
 log = get_logger(__name__)
 
 FILES_AT_A_TIME = 1_000
-REPLAYED_VERSIONS_MAX = 200
-"""A longer log is left to Spark, with a checkpoint or without."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +42,7 @@ def live_files(lake: Lake, name: str, view: TableView) -> LiveFiles:
     table, gateway = lake.table(name), lake.gateway
     delta_log = gateway.log(table.uri)
     snapshot = delta_log.getSnapshotAt(view.version, gateway.none, gateway.none, False)
-    replayed = replay(table.store, view.version)
+    replayed = log_files.adds_at(table.store, view.version)
     listed = None if replayed is not None else snapshot.allFiles().collectAsList()
     absent: list[AbsentFile] = []
     there: list[dict[str, Any]] = []
@@ -67,17 +64,6 @@ def live_files(lake: Lake, name: str, view: TableView) -> LiveFiles:
         listed = snapshot.allFiles().filter(kept).collectAsList()
     frame = DataFrame(delta_log.createDataFrame(snapshot, gateway.to_seq(listed), False, gateway.none), lake.session)
     return LiveFiles(frame, TableCount(name, rows, files, len(days), view.version), tuple(absent))
-
-
-def replay(table: Store, version: int) -> list[dict[str, Any]] | None:
-    """The `add` actions that are live at `version`; None if the log is not all there, or long."""
-    if version >= REPLAYED_VERSIONS_MAX:
-        return None
-    try:
-        texts = [table.read(entry(one)).decode("utf-8") for one in range(version + 1)]
-    except FileNotFoundError:
-        return None
-    return live_adds(text.split("\n") for text in texts)
 
 
 def _read(gateway: Gateway, adds: Any) -> Iterator[dict[str, Any]]:

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from exporter.lake.lake import Lake
 from exporter.lake.properties import check_properties
 from exporter.lake.record_fields import other_column, record_fields
 from exporter.lake.schema import refuses, schema_change, untimed
+from exporter.lake.sizes import live_sizes
 from exporter.lake.trial import tried
 from exporter.listening import cannot_listen
 from exporter.operate.catalog import check_catalog
@@ -298,7 +300,7 @@ def check_tables(settings: Settings, session: Any, more: More = _no_more) -> Ite
                 continue
             declared = declared_schema(configuration, name, lake.spec_of(name, view)) or ""
             yield _looked_at(what, view, declared, in_force, settings.type_widening)
-            yield from check_values(what, lake.table(name).live_sizes, lake.specs.of(name))
+            yield from check_values(what, partial(live_sizes, lake.table(name), view), lake.specs.of(name))
     yield from more(settings, lake)
 
 
@@ -339,13 +341,13 @@ def _to_be_cut(lake: Lake) -> Iterator[Finding]:
 
 
 def check_values(
-    what: str, sizes: Callable[[Spec], Mapping[Partition, Sequence[int]]], spec: Spec
+    what: str, sizes: Callable[[], Mapping[Partition, Sequence[int]]], spec: Spec
 ) -> Iterator[Finding]:
     """Whether the columns that cut a table have too many values. sizes: of its live files."""
     if not spec.identity:
         return
     values: dict[int, int] = defaultdict(int)
-    for partition in sizes(spec):
+    for partition in sizes():
         values[partition.key] += 1
     key = max(values, key=lambda one: values[one], default=0)
     if values[key] > VALUES_MAX:

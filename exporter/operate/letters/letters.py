@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sf
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from exporter.arrow.own_columns import DEAD_LETTER_SCHEMA
 from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import ConfigError
 from exporter.lake.lake import Lake
-from exporter.lake.rows import rows_at
+from exporter.lake.rows import arrow_rows
 from exporter.text import readable
 from offsets.ranges import OffsetRange, TopicPartition
 from offsets.table_log import APP_PROPERTY, TableView
@@ -21,6 +23,12 @@ from offsets.table_log import APP_PROPERTY, TableView
 GAP = "gap"
 CONDEMNED = "condemned"
 """Stages of rows that no decoder has refused: offsets that were lost, records that ended their task."""
+
+
+COORDINATES = ["topic", "partition", "offset"]
+LETTERS = DEAD_LETTER_SCHEMA.append(pa.field("day", pa.date32()))
+CHOSEN_BY = ("_kafka", "event_type", "reason", "first_offset", "day")
+"""The columns of the dead letters by which rows are chosen."""
 
 
 @dataclass(frozen=True)
@@ -37,43 +45,62 @@ class Chosen:
         """Whether anything was chosen; else all are."""
         return bool(self.types or self.reasons or self.day or self.offsets)
 
-    def of(self, letters: DataFrame) -> DataFrame:
-        """The chosen rows of the table, with the column `code`."""
-        rows = letters.withColumn("code", reason_code())
+    def of(self, letters: pa.Table | pa.RecordBatch) -> Any:
+        """The chosen rows, in the columns of LETTERS or more."""
+        if not self.of_some:
+            return letters
+        chosen = pa.repeat(True, letters.num_rows)
         if self.types:
-            rows = rows.where(sf.col("event_type").isin(*self.types))
+            chosen = pc.and_(chosen, _is_in(letters.column("event_type"), self.types))
         if self.reasons:
-            rows = rows.where(sf.col("code").isin(*self.reasons))
+            chosen = pc.and_(chosen, _is_in(reason_code(letters), self.reasons))
         if self.day is not None:
-            rows = rows.where(sf.col("day") == sf.lit(self.day))
+            chosen = pc.and_(chosen, pc.equal(letters.column("day"), pa.scalar(self.day)))
         if self.offsets:
-            rows = rows.where(self._in_offsets())
-        return rows
+            chosen = pc.and_(chosen, self._in_offsets(letters))
+        return letters.filter(chosen)
 
-    def _in_offsets(self) -> Column:
-        found = sf.lit(False)
+    def may_be_in(self, add: Mapping[str, Any]) -> bool:
+        """Whether chosen rows may be in a file of the table."""
+        return self.day is None or add["partitionValues"].get("day") == str(self.day)
+
+    def _in_offsets(self, letters: pa.Table | pa.RecordBatch) -> Any:
+        topic, partition, offset = places(letters)
+        found: Any = pa.repeat(False, letters.num_rows)
         for tp, offsets in self.offsets:
-            here = (sf.col("_kafka.topic") == tp.topic) & (sf.col("_kafka.partition") == tp.partition)
-            found = found | (here & offset_of().between(offsets.first_offset, offsets.last_offset))
+            here = pc.and_(pc.equal(topic, tp.topic), pc.equal(partition, tp.partition))
+            after, before = pc.greater_equal(offset, offsets.first_offset), pc.less_equal(offset, offsets.last_offset)
+            found = pc.or_(found, pc.fill_null(pc.and_(here, pc.and_(after, before)), False))
         return found
 
 
-def reason_code() -> Column:
-    """The stable part of a reason: what stands before the colon."""
-    return sf.substring_index("reason", ":", 1)
+def _is_in(column: Any, texts: Sequence[str]) -> Any:
+    return pc.is_in(column, value_set=pa.array(texts, pa.string()))
 
 
-def offset_of() -> Column:
-    """A row's offset; of a recorded gap, which has none, the first that it stands for."""
-    return sf.coalesce(sf.col("_kafka.offset"), sf.col("first_offset"))
+def reason_code(letters: pa.Table | pa.RecordBatch) -> Any:
+    """The stable part of each reason: what stands before the colon."""
+    return pc.list_element(pc.split_pattern(letters.column("reason"), ":", max_splits=1), 0)
 
 
-def open_letters(lake: Lake) -> tuple[TableView, DataFrame]:
+def places(letters: pa.Table | pa.RecordBatch) -> list[Any]:
+    """Topic, partition and offset of each row; of a recorded gap, which has none, the first that it stands for."""
+    topic, partition, offset = (pc.struct_field(letters.column("_kafka"), one) for one in COORDINATES)
+    return [topic, partition, pc.coalesce(offset, letters.column("first_offset"))]
+
+
+def letters_view(lake: Lake) -> TableView:
     """One snapshot of the dead letters of the app. Raises ConfigError if there is none, TableUnreadable."""
     view = lake.table(DEAD_LETTERS).view()
     if view is None or view.properties.get(APP_PROPERTY) != lake.app:
         raise ConfigError(f"there are no dead letters of app {lake.app} under {lake.root}", "see `app`, `table_root`")
-    return view, rows_at(lake, DEAD_LETTERS, view)
+    return view
+
+
+def _rows(lake: Lake, view: TableView, chosen: Chosen, columns: Collection[str]) -> Iterator[pa.Table]:
+    """The chosen rows, with `columns` of theirs and those that they are chosen by."""
+    wanted = pa.schema([field for field in LETTERS if field.name in {*CHOSEN_BY, *columns}])
+    return map(chosen.of, arrow_rows(lake, DEAD_LETTERS, view, wanted, chosen.may_be_in))
 
 
 @dataclass(frozen=True)
@@ -91,27 +118,37 @@ class LetterCount:
 
 def counts(lake: Lake, chosen: Chosen) -> list[LetterCount]:
     """In the order of type, reason and day."""
-    _, letters = open_letters(lake)
-    keys = ["event_type", "stage", "code", "day"]
-    at = sf.struct("_kafka.topic", "_kafka.partition", offset_of().alias("offset"))
-    grouped = (
-        chosen.of(letters).groupBy(*keys).agg(sf.count("*").alias("n"), sf.min(at).alias("a"), sf.max(at).alias("b"))
-    )
+    rows: Counter[tuple[Any, ...]] = Counter()
+    ends: dict[tuple[Any, ...], list[tuple[Any, ...]]] = defaultdict(list)
+    for some in _rows(lake, letters_view(lake), chosen, ("stage",)):
+        keys = [some.column("event_type"), some.column("stage"), reason_code(some), some.column("day")]
+        grouped = pa.table([*keys, *places(some)], [*map(str, range(len(keys))), *COORDINATES])
+        by = grouped.column_names[:-1]
+        found = grouped.group_by(by).aggregate([("offset", "min"), ("offset", "max"), ([], "count_all")])
+        for row in found.select([*by, "offset_min", "offset_max", "count_all"]).to_pylist():
+            *key, topic, partition, first, last, count = row.values()
+            rows[tuple(key)] += count
+            ends[tuple(key)] += [(topic, partition, first), (topic, partition, last)]
     return [
-        LetterCount(r.event_type, r.stage, r.code, str(r.day), r.n, _place(r.a), _place(r.b))
-        for r in grouped.orderBy(*keys).collect()
+        LetterCount(event_type, stage, code, str(day), rows[key], _place(min(ends[key])), _place(max(ends[key])))
+        for key in sorted(rows, key=lambda key: [(part is not None, part) for part in key])
+        for event_type, stage, code, day in [key]
     ]
 
 
-def _place(at: Any) -> str:
-    return f"{at.topic}-{at.partition}:{at.offset}"
+def _place(at: tuple[Any, ...]) -> str:
+    topic, partition, offset = at
+    return f"{topic}-{partition}:{offset}"
 
 
 def shown_rows(lake: Lake, chosen: Chosen, most: int, bytes_max: int) -> Iterator[dict[str, Any]]:
     """The first rows in order of their coordinates, whole; a key, value or header is cut after `bytes_max` bytes."""
-    _, letters = open_letters(lake)
-    ordered = chosen.of(letters).orderBy("_kafka.topic", "_kafka.partition", offset_of()).limit(most)
-    for row in ordered.toArrow().to_pylist():
+    first = LETTERS.empty_table()
+    for some in _rows(lake, letters_view(lake), chosen, LETTERS.names):
+        both = pa.concat_tables([first, some])
+        order = pc.sort_indices(pa.table(places(both), COORDINATES), [(one, "ascending") for one in COORDINATES])
+        first = both.take(order[:most])
+    for row in first.to_pylist():
         kafka = row["_kafka"]
         headers = [{"key": one["key"], "value": readable(one["value"], bytes_max)} for one in row["headers"] or ()]
         yield {

@@ -87,7 +87,7 @@ class Replay:
     def _pass(self, apply: bool, finished: dict[str, int]) -> list[ReplayRow]:
         """One reading and all that follows from it. finished: counted over all passes. Raises Moved."""
         reading = ReplayReading.of(self.lake, self.routing)
-        chosen = self.chosen.of(reading.rows)
+        chosen = reading.chosen(self.chosen)
         spans = spans_of(chosen)
         records, left = reading.feedable(chosen, spans, asked=CONDEMNED in self.chosen.reasons)
         standing = reading.standing(spans)

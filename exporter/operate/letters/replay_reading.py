@@ -22,7 +22,7 @@ from exporter.lake.lake import Lake
 from exporter.lake.properties import check_properties
 from exporter.lake.rows import rows_at
 from exporter.lake.views import views_of
-from exporter.operate.letters.letters import CONDEMNED, GAP, open_letters
+from exporter.operate.letters.letters import CONDEMNED, GAP, Chosen, letters_view
 from offsets.positions import first_epoch, last_replay
 from offsets.ranges import TopicPartition
 from offsets.table_log import CLUSTER_PROPERTY, CONFIG_PROPERTY, TOPIC_PROPERTY, TableView
@@ -70,7 +70,8 @@ class ReplayReading:
     @classmethod
     def of(cls, lake: Lake, routing: Routing) -> ReplayReading:
         """Reads every table of the app. Raises what `check_properties` and an accident's history raise."""
-        letters, rows = open_letters(lake)
+        letters = letters_view(lake)
+        rows = rows_at(lake, DEAD_LETTERS, letters)
         tables = dict(views_of(lake, but=(DEAD_LETTERS,)))
         for name, view in {DEAD_LETTERS: letters, **tables}.items():
             check_properties(name, view, lake.app)
@@ -79,6 +80,13 @@ class ReplayReading:
                 raise history.broken()
         targets = tuple(name for name in tables if name in routing.schemas or routing.is_new(name))
         return cls(lake, routing, letters, rows, tables, targets)
+
+    def chosen(self, chosen: Chosen) -> DataFrame:
+        """The chosen rows."""
+        if not chosen.of_some:
+            return self.rows
+        rows = self.rows if chosen.day is None else self.rows.where(sf.col("day") == sf.lit(chosen.day))
+        return rows.mapInArrow(lambda batches: map(chosen.of, batches), rows.schema)
 
     @cached_property
     def fanned(self) -> bool:

@@ -31,6 +31,7 @@ from exporter.errors import ConfigError, ExporterError, TableUnreadable
 from exporter.lake.lake import Lake
 from exporter.lake.properties import DELETED_FILE_RETENTION, check_properties
 from exporter.lake.retention import RETENTION_DEFAULT, protects_staged
+from exporter.lake.sizes import live_sizes
 from exporter.lake.table import DeltaTable
 from exporter.lake.views import views_of
 from exporter.log import get_logger
@@ -145,7 +146,7 @@ class Maintenance:
             return
         check_properties(name, view, self._lake.app)
         limits = self._limits
-        for due in due_partitions(table.live_sizes(table_spec(view)), _now(), limits.late_secs, limits.file_bytes_max):
+        for due in due_partitions(live_sizes(table, view), _now(), limits.late_secs, limits.file_bytes_max):
             yield self._optimize(table, due, apply)
         if table.checkpoint(CHECKPOINT_COMMITS, apply):
             yield Step(name, "checkpoint", "done" if apply else "due")

@@ -12,7 +12,6 @@ from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.schedule import on_schedule
 from exporter.settings.model import Settings
-from exporter.spark import session as spark
 from exporter.spark.session import jvm_watched
 from exporter.workbench import open_lake
 
@@ -60,5 +59,5 @@ def maintain(
                 once()
     finally:
         ending.leave()
-        spark.stop(lake.session)
+        lake.stop()
     return steps

@@ -13,12 +13,12 @@ from datetime import datetime, timezone
 from functools import partial
 
 from exporter.core.routing import DEAD_LETTERS
-from exporter.core.specs import table_spec
 from exporter.core.valid_through import as_ms
 from exporter.errors import ConfigError, ExporterError, LogCleaned
 from exporter.kafka.options import kafka_python_options
 from exporter.kafka.topics import TopicReader, partitions_of
 from exporter.lake.lake import Lake
+from exporter.lake.sizes import live_sizes
 from exporter.lake.table import DeltaTable
 from exporter.lake.views import views_of
 from exporter.operate.letters.letters import Chosen, LetterCount, counts
@@ -51,7 +51,7 @@ def facts(lake: Lake, settings: Settings) -> Facts:
     tps = {tp for view in tables.values() for tp in live_positions(view.transactions, lake.app)}
     failed = _failed(settings, sorted(tps), notes)
     letters: list[LetterCount] = counts(lake, Chosen()) if DEAD_LETTERS in tables else []
-    sizes = {name: lake.table(name).live_sizes(table_spec(view), view.version) for name, view in tables.items()}
+    sizes = {name: live_sizes(lake.table(name), view) for name, view in tables.items()}
     return Facts(
         lake.app,
         lake.root,

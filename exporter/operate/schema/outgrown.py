@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+import pyarrow as pa
+
 from exporter.core.columns import NO_COLUMNS
-from exporter.errors import TableUnreadable
 from exporter.lake.lake import Lake
-from exporter.lake.rows import rows_at
+from exporter.lake.rows import arrow_rows, has_values
 from exporter.lake.schema_history import SchemaHistory
 from exporter.operate.schema.columns import column_rows
 from exporter.operate.schema.rescued import WIDER, RescuedRow, rescued_rows
-from exporter.text import first_line
 from offsets.table_log import TableView
+
+RESCUED = pa.schema([("_rescued", pa.string())])
 
 
 def rescued_texts(lake: Lake, name: str, view: TableView, most: int) -> list[str]:
     """What is in `_rescued`, of so many rows at most that have something there. Raises TableUnreadable."""
-    try:
-        found = rows_at(lake, name, view).where("_rescued IS NOT NULL").select("_rescued").limit(most)
-        texts: list[str] = found.toArrow().column(0).to_pylist()
-    except Exception as error:  # py4j raises its own kinds
-        raise TableUnreadable(f"table {name} cannot be read: {first_line(error)}") from error
+    texts: list[str] = []
+    for rows in arrow_rows(lake, name, view, RESCUED, partial(has_values, "_rescued")):
+        texts += rows.column(0).drop_null().slice(0, most - len(texts)).to_pylist()
+        if len(texts) == most:
+            break
     return texts
 
 

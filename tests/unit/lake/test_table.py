@@ -22,7 +22,7 @@ from tests.support.java import java, raised
 def table_in(store: Store) -> DeltaTable:
     """A table that asks no JVM."""
     gateway: Any = None
-    return DeltaTable(gateway, store, "app", "order.v1")
+    return DeltaTable(lambda: gateway, store, "app", "order.v1")
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ class NoSnapshots:
 def test_a_version_that_cannot_be_read_is_gone_only_if_the_storage_answers(trouble: str) -> None:
     """A log that was cleaned up needs a person; an outage passes."""
     gateway: Any = NoSnapshots()
-    table = DeltaTable(gateway, MemoryStore.at("memory://gone/order"), "app", "order")
+    table = DeltaTable(lambda: gateway, MemoryStore.at("memory://gone/order"), "app", "order")
     DISKS.setdefault("gone", Disk()).trouble = trouble
     with pytest.raises(StorageSilent if trouble else LogCleaned):
         table.view_at(3)
@@ -102,8 +102,8 @@ def test_what_the_store_s_commits_say_of_the_disk_is_told_from_all_else() -> Non
 def test_what_a_store_s_client_says_in_the_jvm_is_no_table_that_cannot_be_read() -> None:
     """One answer of S3, as after keys that have ended, ended the task with 70: it may be another a moment later."""
     gateway: Any = None
-    of_s3 = DeltaTable(gateway, S3Store.at("s3://lake/order"), "app", "order", sync=False)
-    of_a_disk = DeltaTable(gateway, FileStore("/lake/order"), "app", "order", sync=False)
+    of_s3 = DeltaTable(lambda: gateway, S3Store.at("s3://lake/order"), "app", "order", sync=False)
+    of_a_disk = DeltaTable(lambda: gateway, FileStore("/lake/order"), "app", "order", sync=False)
     bad_request = java("java.io.IOException", java("org.apache.hadoop.fs.s3a.AWSBadRequestException"))
     damaged = java("java.io.IOException", java("com.fasterxml.jackson.core.JsonParseException"))
     for table, what, silent in (of_s3, bad_request, True), (of_s3, damaged, False), (of_a_disk, bad_request, False):
@@ -113,4 +113,4 @@ def test_what_a_store_s_client_says_in_the_jvm_is_no_table_that_cannot_be_read()
         assert isinstance(told.value, StorageSilent) == silent
     gateway = SimpleNamespace(none=None, log=lambda uri: (_ for _ in ()).throw(raised(bad_request)))
     with pytest.raises(StorageSilent):
-        DeltaTable(gateway, S3Store.at("s3://lake/order"), "app", "order").view_at(3)
+        DeltaTable(lambda: gateway, S3Store.at("s3://lake/order"), "app", "order").view_at(3)

@@ -124,7 +124,7 @@ def test_what_passes_by_itself_is_tried_again_a_second_later(place: Place, error
 def test_what_no_waiting_changes_ends_the_task_once_it_has_lasted(place: Place) -> None:
     """As at a start, with what is in the way: exit 2. An outage is waited for, however long (protocol 3.6)."""
     nothing: Any = None
-    table = DeltaTable(nothing, MemoryStore.at("memory://anchoring"), "app", "click")
+    table = DeltaTable(lambda: nothing, MemoryStore.at("memory://anchoring"), "app", "click")
     place.fails = Failed(table, OSError("Input/output error"))
     for second in range(20):
         assert place.tick(second) is None
@@ -136,7 +136,7 @@ def test_what_no_waiting_changes_ends_the_task_once_it_has_lasted(place: Place) 
 
 def test_what_the_storage_did_not_do_is_no_refusal_of_delta_s() -> None:
     """Delta has words of its own for a folder that could not be made, as with keys that had ended: it ended with 2."""
-    table = DeltaTable(cast(Any, None), S3Store.at("s3://lake/click"), "app", "click")
+    table = DeltaTable(lambda: cast(Any, None), S3Store.at("s3://lake/click"), "app", "click")
     says = "[DELTA_CANNOT_CREATE_LOG_PATH] Cannot create s3a://lake/click/_delta_log"
     for cause, kind in ("fs.s3a.AWSBadRequestException", StorageSilent), ("fs.FileAlreadyExistsException", ConfigError):
         error = raised(java("org.apache.spark.sql.delta.DeltaIOException", java(f"org.apache.hadoop.{cause}"), says))

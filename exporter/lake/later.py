@@ -1,0 +1,30 @@
+"""A session of Spark that is started when it is first asked for: whoever only looks at tables never asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Lock
+from typing import Any
+
+
+class Later:
+    """One session, or none yet. start: makes it, stop: ends it; whoever asks first waits for the start."""
+
+    def __init__(self, start: Callable[[], Any], stop: Callable[[Any], object]) -> None:
+        self._start = start
+        self._stop = stop
+        self._lock = Lock()
+        self._session: Any = None
+
+    @property
+    def session(self) -> Any:
+        """Raises what the start raises, each time."""
+        with self._lock:
+            if self._session is None:
+                self._session = self._start()
+            return self._session
+
+    def stop(self) -> None:
+        """Ends it, if it was started."""
+        if self._session is not None:
+            self._stop(self._session)

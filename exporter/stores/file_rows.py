@@ -1,0 +1,51 @@
+"""The rows of one data file as Arrow, in the columns that are asked for. Whoever wrote it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from exporter.stores.store import Store
+
+
+def file_rows(table: Store, add: Mapping[str, Any], wanted: pa.Schema) -> pa.Table:
+    """All rows of a file of a table. add: its `add` action. wanted: columns in types that its own can be cast to.
+
+    A column that it lacks is null; so is a field of a struct. Raises OSError, ArrowInvalid.
+    """
+    cut = [field for field in wanted if field.name in add["partitionValues"]]  # these stand in no file
+    with table.reader(unquote(add["path"])) as opened:
+        source = pq.ParquetFile(opened, coerce_int96_timestamp_unit="us")
+        held = source.read(columns=[field.name for field in wanted if field not in cut], use_threads=False)
+        rows = source.metadata.num_rows
+    for field in cut:
+        text = add["partitionValues"][field.name] or None
+        held = held.append_column(field.name, pa.array([text] * rows, pa.string()))
+    return in_columns(held, wanted, rows)
+
+
+def in_columns(held: pa.Table, wanted: pa.Schema, rows: int) -> pa.Table:
+    """Rows in the columns that are wanted, as file_rows() has them. rows: how many, if there is no column."""
+    columns = [
+        _fitted(held.column(field.name).combine_chunks(), field.type)
+        if field.name in held.column_names
+        else pa.nulls(rows, field.type)
+        for field in wanted
+    ]
+    return pa.table(columns, schema=wanted)
+
+
+def _fitted(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """A struct may lack what its table got later."""
+    if not pa.types.is_struct(kind):
+        return column.cast(kind)
+    there = {field.name for field in column.type}
+    parts = [
+        _fitted(column.field(one.name), one.type) if one.name in there else pa.nulls(len(column), one.type)
+        for one in kind
+    ]
+    return pa.StructArray.from_arrays(parts, fields=list(kind), mask=column.is_null())
