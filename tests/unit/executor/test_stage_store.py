@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from exporter.core.manifest import RoundResult
-from exporter.core.order import StagingOrder
+from exporter.core.order import StagingBudget, StagingOrder
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.writers import PartitionPlan
 from exporter.errors import RoundFailed
@@ -15,6 +16,7 @@ from exporter.executor.stage import stage
 from exporter.local.proxy import WELL, Down, FaultyProxy, Troubles
 from exporter.rounds.told import round_result
 from exporter.stores import object_client, object_store
+from exporter.stores.file import FileStore
 from exporter.stores.object_client import Patience
 from exporter.stores.store import Store
 from offsets.ranges import TopicPartition
@@ -79,3 +81,21 @@ def test_files_are_written_once_whatever_becomes_of_their_replies(
     assert {name: sum(file.rows for file in files) for name, files in result.fragments[0].files.items()} == {
         "a": 2, "b": 2, DEAD_LETTERS: 1,
     }  # fmt: skip
+
+
+def test_a_task_whose_storage_is_out_leaves_the_rest_of_its_range(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is in Kafka and read again; to fetch it for nothing would hold up the round that waits for the storage."""
+
+    def out(*_: object) -> None:
+        raise OSError("no answer")
+
+    monkeypatch.setattr(FileStore, "write_once", out)
+    monkeypatch.setattr(FileStore, "trouble", lambda _: "it does not answer")
+    plans: dict[TopicPartition, PartitionPlan] = {TP: PartitionPlan(TP, 1, 2, 0, 10_000, BOUNDS)}
+    order = StagingOrder(str(tmp_path), "app", ROUTING, plans, {}, {}, room=StagingBudget(bytes=8))
+    rest = iter([batch([record("a", 1), record("b", 2)], first=2 * number) for number in range(9)])
+    (manifest,) = stage(order, rest)
+    assert round_result(order, manifest.to_pylist()).storage == "it does not answer"
+    assert len([*rest]) > 5
