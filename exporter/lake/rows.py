@@ -31,7 +31,7 @@ def rows_at(lake: Lake, name: str, view: TableView) -> DataFrame:
 def arrow_rows(
     lake: Lake, name: str, view: TableView, wanted: Any, may: Callable[[Add], bool] = lambda add: True
 ) -> Iterator[Any]:
-    """Some columns of the rows, one Arrow table for each file; by Spark where they ask for more than is known here.
+    """Some columns of the rows, as Arrow tables of some of them; by Spark where the files ask for more than is known.
 
     wanted: an Arrow schema, its columns in types that the table's can be cast to; one that a file lacks is null. may:
     whether a file may hold rows that the caller wants; others may be left out. Raises TableUnreadable.
@@ -40,7 +40,8 @@ def arrow_rows(
     try:
         adds = table.files_at(view.version)
         if _is_plain(view, adds):
-            yield from (file_rows(table.store, add, wanted) for add in adds if may(add))
+            for add in filter(may, adds):
+                yield from file_rows(table.store, add, wanted)
         else:
             yield _by_spark(lake, name, view, wanted)
     except ExporterError:

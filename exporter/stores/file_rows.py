@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
@@ -11,17 +11,30 @@ import pyarrow.parquet as pq
 
 from exporter.stores.store import Store
 
+BATCH_ROWS = 4_096
+"""Rows that are held at a time: a dead letter may have 64 KiB."""
 
-def file_rows(table: Store, add: Mapping[str, Any], wanted: pa.Schema) -> pa.Table:
-    """All rows of a file of a table. add: its `add` action. wanted: columns in types that its own can be cast to.
 
-    A column that it lacks is null; so is a field of a struct. Raises OSError, ArrowInvalid.
+def file_rows(table: Store, add: Mapping[str, Any], wanted: pa.Schema) -> Iterator[pa.Table]:
+    """All rows of a file of a table, some at a time.
+
+    add: its `add` action. wanted: columns in types that its own can be cast to. A column that it lacks is null; so is a
+    field of a struct. Raises OSError, ArrowInvalid.
     """
     cut = [field for field in wanted if field.name in add["partitionValues"]]  # these stand in no file
     with table.reader(unquote(add["path"])) as opened:
         source = pq.ParquetFile(opened, coerce_int96_timestamp_unit="us")
-        held = source.read(columns=[field.name for field in wanted if field not in cut], use_threads=False)
-        rows = source.metadata.num_rows
+        there = {*source.schema_arrow.names}
+        names = [field.name for field in wanted if field.name in there and field not in cut]
+        if not names:
+            rows = source.metadata.num_rows
+            yield _whole(pa.table({"": pa.nulls(rows)}), cut, add, wanted, rows)
+            return
+        for batch in source.iter_batches(BATCH_ROWS, columns=names, use_threads=False):
+            yield _whole(pa.Table.from_batches([batch]), cut, add, wanted, batch.num_rows)
+
+
+def _whole(held: pa.Table, cut: Sequence[pa.Field], add: Mapping[str, Any], wanted: pa.Schema, rows: int) -> pa.Table:
     for field in cut:
         text = add["partitionValues"][field.name] or None
         held = held.append_column(field.name, pa.array([text] * rows, pa.string()))
