@@ -59,6 +59,14 @@ def newest_version(table: Store) -> int | None:
         return None
 
 
+def is_there(table: Store) -> bool:
+    """Whether anything stands where the log of a table would be, be it a file. Raises OSError."""
+    try:
+        return bool(table.names(LOG_FOLDER))
+    except NotADirectoryError:
+        return True
+
+
 def _hinted(table: Store) -> int | None:
     """The version of the checkpoint that was the newest when it was made, if the log says so."""
     try:

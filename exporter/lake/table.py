@@ -82,7 +82,7 @@ class DeltaTable:
                 self.store.sync(LOG_FOLDER)
             if (found := log_files.newest_view(self.store)) is not None:
                 return found
-            return self._view(self._snapshot()) if self.store.names(LOG_FOLDER) else None
+            return self._view(self._snapshot()) if log_files.is_there(self.store) else None
 
     @contextmanager
     def _reading(self) -> Iterator[None]:

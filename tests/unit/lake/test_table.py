@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -114,3 +115,25 @@ def test_what_a_store_s_client_says_in_the_jvm_is_no_table_that_cannot_be_read()
     gateway = SimpleNamespace(none=None, log=lambda uri: (_ for _ in ()).throw(raised(bad_request)))
     with pytest.raises(StorageSilent):
         DeltaTable(lambda: gateway, S3Store.at("s3://lake/order"), "app", "order").view_at(3)
+
+
+@pytest.mark.parametrize("stands", ["nothing", "an empty log", "a file", "no commit"])
+def test_delta_is_asked_of_a_table_only_where_something_stands_in_its_place(tmp_path: Path, stands: str) -> None:
+    """A verb that looks for tables that nobody has made yet would start a JVM for each."""
+    log, asked = tmp_path / "_delta_log", list[str]()
+    if stands != "nothing":
+        log.write_text("") if stands == "a file" else log.mkdir()
+    if stands == "no commit":
+        (log / ".tmp").write_text("")
+
+    def gateway() -> Any:
+        asked.append("gateway")
+        raise RuntimeError("java")
+
+    table = DeltaTable(gateway, FileStore(str(tmp_path)), "app", "order", sync=False)
+    if stands in ("nothing", "an empty log"):
+        assert table.view() is None and not asked
+    else:
+        with pytest.raises(TableUnreadable, match="java"):
+            table.view()
+        assert asked
