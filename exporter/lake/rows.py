@@ -10,6 +10,7 @@ from exporter.errors import ExporterError, TableUnreadable
 from exporter.lake.fillable import COLUMN_MAPPING
 from exporter.lake.lake import Lake
 from exporter.stores.file_rows import file_rows, in_columns
+from exporter.stores.live import is_elsewhere
 from exporter.text import first_line
 from offsets.table_log import TableView
 
@@ -60,12 +61,7 @@ def has_values(column: str, add: Add) -> bool:
 def _is_plain(view: TableView, adds: Sequence[Add]) -> bool:
     """Whether all rows of the files are the table's, under its own names, below its own folder."""
     mapped = view.properties.get(COLUMN_MAPPING, "none") != "none"
-    return not mapped and not any("deletionVector" in add or _is_elsewhere(add["path"]) for add in adds)
-
-
-def _is_elsewhere(path: str) -> bool:
-    """A whole URI, as a clone's files have."""
-    return ":/" in path or path.startswith("/")
+    return not mapped and not any("deletionVector" in add or is_elsewhere(add["path"]) for add in adds)
 
 
 def _by_spark(lake: Lake, name: str, view: TableView, wanted: Any) -> Any:

@@ -7,6 +7,12 @@ from urllib.parse import unquote
 from exporter.stores.store import Store
 
 
+def is_elsewhere(path: str) -> bool:
+    """Whether a live file, as its table's log calls it, stands outside of the table's folder, as a clone's do."""
+    plain = unquote(path)
+    return ":/" in path or plain.startswith("/") or ".." in plain.split("/")
+
+
 class LiveSizes:
     """Lists each folder once, when a file in it is asked for; what a listing does not tell is asked for by its name."""
 
@@ -17,9 +23,9 @@ class LiveSizes:
 
     def of(self, path: str) -> int | None:
         """As live_size(). path: as the table's log has it. Raises OSError."""
-        plain = unquote(path)
-        if "://" in path or plain.startswith("/") or ".." in plain.split("/"):
+        if is_elsewhere(path):
             return self._table.live_size(path)
+        plain = unquote(path)
         folder = plain.rpartition("/")[0]
         if folder not in self._folders:
             self._folders[folder] = {file.path: file.bytes for file in self._table.files(folder)}
