@@ -34,7 +34,7 @@ from exporter.errors import FoundProblem
 from offsets.positions import live_position
 from offsets.ranges import TopicPartition
 
-LIFE_SECS_MAX = 600.0
+LIFE_SECS_MAX = 240.0
 """Deadline of everything that a task is waited for: an overloaded machine is no finding."""
 PER_SEC = 200
 SQL_TRIES = 5
