@@ -92,6 +92,7 @@ def derived_rewound(run: Run) -> None:
     run.repair(run.start())
     exporter = run.start()
     run.wait_commit(exporter, 3)
+    run.sql(*(f"OPTIMIZE {source}" for source in sources))  # each job reads all of a source anew, file by file
     for job in jobs:
         task = run.start("run", job, "--until-caught-up", verb="derive")
         run.ends(task, 70, 0)
