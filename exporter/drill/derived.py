@@ -50,6 +50,8 @@ ONCE = frozenset({Fault.AFTER_DERIVE_FENCE})
 STAYS = frozenset({"to_kafka"})
 """What is not put right when its source takes rows back: a topic takes nothing back."""
 QUICK = {"derive_secs": 0.2}
+TAKEN_BACK = 2
+"""Versions of a source that are restored away."""
 
 
 def derived(run: Run) -> None:
@@ -77,16 +79,19 @@ def derived(run: Run) -> None:
 def derived_rewound(run: Run) -> None:
     """The sources of jobs are vacuumed, restored and repaired: jobs say so and begin anew, or put it right."""
     jobs = [job for job in JOBS if job not in STAYS]
-    sources = [run.table(name) for name in ("order", "click")]
+    names = ("order", "click")
+    sources = [run.table(name) for name in names]
     exporter = _begun(run, jobs)
     run.wait_commit(exporter, 3)
     run.sql(*(f"OPTIMIZE {source}" for source in sources))
-    run.wait_commit(exporter, 6)
+    least = {name: run.version(name) + TAKEN_BACK for name in names}  # VACUUM leaves nothing of what was before
+    behind = "commits of both behind OPTIMIZE"
+    run.wait(lambda: all(run.version(name) > least[name] for name in names), LIFE_SECS_MAX, behind, exporter)
     run.stop(exporter)
     run.ends(run.start("run", "--until-caught-up", verb="derive"), 0)
     run.sql(f"SET {UNCHECKED} = false", *(f"VACUUM {source} RETAIN 0 HOURS" for source in sources))
-    for name in ("order", "click"):
-        run.sql(f"RESTORE TABLE {run.table(name)} TO VERSION AS OF {run.version(name) - 2}")
+    for name in names:
+        run.sql(f"RESTORE TABLE {run.table(name)} TO VERSION AS OF {run.version(name) - TAKEN_BACK}")
     for job in jobs:
         run.ends(run.start("run", job, "--until-caught-up", verb="derive"), 70)
     run.repair(run.start())
