@@ -44,7 +44,7 @@ def _whole(held: pa.Table, cut: Sequence[pa.Field], add: Mapping[str, Any], want
 def in_columns(held: pa.Table, wanted: pa.Schema, rows: int) -> pa.Table:
     """Rows in the columns that are wanted, as file_rows() has them. rows: how many, if there is no column."""
     columns = [
-        _fitted(held.column(field.name).combine_chunks(), field.type)
+        fitted(held.column(field.name).combine_chunks(), field.type)
         if field.name in held.column_names
         else pa.nulls(rows, field.type)
         for field in wanted
@@ -52,13 +52,29 @@ def in_columns(held: pa.Table, wanted: pa.Schema, rows: int) -> pa.Table:
     return pa.table(columns, schema=wanted)
 
 
-def _fitted(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """A struct may lack what its table got later."""
-    if not pa.types.is_struct(kind):
-        return column.cast(kind)
-    there = {field.name for field in column.type}
-    parts = [
-        _fitted(column.field(one.name), one.type) if one.name in there else pa.nulls(len(column), one.type)
-        for one in kind
-    ]
-    return pa.StructArray.from_arrays(parts, fields=list(kind), mask=column.is_null())
+def fitted(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """A column in a type that its own can be cast to. A struct may lack what its table got later, wherever it is."""
+    if pa.types.is_struct(kind):
+        there = {field.name for field in column.type}
+        parts = [
+            fitted(column.field(one.name), one.type) if one.name in there else pa.nulls(len(column), one.type)
+            for one in kind
+        ]
+        return pa.StructArray.from_arrays(parts, fields=list(kind), mask=column.is_null())
+    if column.offset and kind.num_fields:  # nulls are not told of a part of an array
+        column = column.take(pa.array(range(len(column))))
+    if pa.types.is_list(kind) and _has_struct(kind):
+        items = fitted(column.values, kind.value_type)
+        return pa.ListArray.from_arrays(column.offsets, items, type=kind, mask=_nulls(column))
+    if pa.types.is_map(kind) and _has_struct(kind):
+        keys, items = column.keys.cast(kind.key_type), fitted(column.items, kind.item_type)
+        return pa.MapArray.from_arrays(column.offsets, keys, items, kind, mask=_nulls(column))
+    return column.cast(kind)
+
+
+def _has_struct(kind: pa.DataType) -> bool:
+    return pa.types.is_struct(kind) or any(_has_struct(kind.field(at).type) for at in range(kind.num_fields))
+
+
+def _nulls(column: pa.Array) -> pa.Array | None:
+    return column.is_null() if column.null_count else None
