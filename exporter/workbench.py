@@ -170,15 +170,14 @@ def _parsed(name: str, ddl: str) -> str:
         ) from error
 
 
-def open_workbench(settings: Settings, session: Any = None, kafka: bool = False) -> Workbench:
+def open_workbench(settings: Settings, session: Any = None) -> Workbench:
     """Reach the broker first (a wrong address fails fast), then read the schemas.
 
-    session: the one to be used; else one for a verb that ends soon, as soon as something needs one. kafka: as in
-    spark.start().
+    session: the one to be used; else one for a verb that ends soon, as soon as something needs one.
     """
     topics = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
     topics.require()
-    session = session or _session(settings, kafka=kafka)
+    session = session or _session(settings)
     configuration = routing_of(settings, session)
     lake = Lake(session, settings.store, settings.app, settings.sync, table_options(settings))
     tried(lake)
@@ -238,9 +237,9 @@ def open_lake(settings: Settings, short_lived: bool = True) -> Lake:
     return Lake(_session(settings, short_lived), settings.store, settings.app, settings.sync, table_options(settings))
 
 
-def _session(settings: Settings, short_lived: bool = True, kafka: bool = False) -> Later:
+def _session(settings: Settings, short_lived: bool = True) -> Later:
     name, java = f"exporter {settings.app}", settings.store.java
-    return Later(lambda: spark.start(settings.deployment, name, short_lived, java=java, kafka=kafka), spark.stop)
+    return Later(lambda: spark.start(settings.deployment, name, short_lived, java=java), spark.stop)
 
 
 def schemas_of(settings: Settings, session: Any) -> dict[str, str]:

@@ -24,7 +24,7 @@ FLOORS_MAX = 12
 
 MAY_USE = {
     "entry": "cli ground",
-    "cli": "settings task kafka core stores catalog spark workbench derive operate demo drill ground",
+    "cli": "settings task core stores catalog spark workbench derive operate demo drill ground",
     "settings": "core formats shape stores ground offsets",
     "task": "settings kafka core rounds stores protocol lake wal coordinate announce catalog spark monitor workbench "
     "derive ground offsets",
@@ -85,7 +85,7 @@ THIRD_PARTIES = {
     "monitor": "prometheus_client",
     "workbench": "pyspark",
     "derive": "fastavro google pyarrow pyspark",
-    "operate": "duckdb fastavro google msgspec py4j pyarrow pyspark",
+    "operate": "duckdb fastavro google msgspec pyarrow pyspark",
     "local": "kafka moto typing_extensions werkzeug",
     "demo": "confluent_kafka fastavro kafka pyarrow rich",
     "drill": "click kafka pyarrow pydantic",
@@ -96,10 +96,11 @@ THIRD_PARTIES = {
 
 ALONE = {
     "exporter.executor.daemon": "pyspark",
-    "exporter.operate.audit.careful": "kafka",
+    "exporter.operate.audit.records": "kafka",
+    "exporter.operate.audit.rows": "numpy",
 }
 """Module -> what it may import beside what its room may: the one's process is Spark's until the workers are forked, the
-other reads the topics without what the export reads them by."""
+second reads the topics without what the export reads them by, the third finds rows by their coordinates."""
 
 NO_GROUND = {"entry", "workbench"}
 
@@ -125,7 +126,8 @@ FILE_METHODS = (
 """Of a path. No method of a store has such a name."""
 FILE_MODULES = ("shutil", "tempfile", "fcntl", "glob", "os.path", "pyarrow.parquet", "pyarrow.fs", "pyarrow.dataset")
 NO_FILES_OF_OS = (
-    "PathLike _exit environ execv fspath getpid isatty kill pipe read register_at_fork set_blocking strerror write"
+    "PathLike _exit cpu_count environ execv fspath getpid isatty kill pipe read register_at_fork set_blocking strerror "
+    "write"
 )
 """What may be used of os everywhere: processes, their environment and their pipes."""
 

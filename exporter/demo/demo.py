@@ -113,7 +113,7 @@ def _make_folder(folder: Path | None) -> Path:
 
 def _prepare(story: Story) -> None:
     """All jars, fetched or found. Not the archive of classes: making it takes longer than it saves in three starts."""
-    sets = ("spark", "kafka", "broker", *((dynamodb_local.SET,) if dynamodb_local.runs_here() else ()))
+    sets = ("spark", "broker", *((dynamodb_local.SET,) if dynamodb_local.runs_here() else ()))
     absent = sum(len(jars.missing(one)) for one in sets)
     known = sum(len(jars.listed(one)) for one in sets)
     with story.step("Jars", f"fetching {absent} of {known}, once" if absent else "") as step:

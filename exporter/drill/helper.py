@@ -99,7 +99,7 @@ def serve() -> None:
     os.dup2(2, 1)  # what the JVM prints is no answer
     told = json.loads(sys.argv[1])
     java = open_store(told["root"], told["options"]).java
-    session = spark.start(Deployment("local[2]"), "drill", short_lived=True, java=java, kafka=True)
+    session = spark.start(Deployment("local[2]"), "drill", short_lived=True, java=java)
     session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "2")  # else VACUUM has 10,000 tasks
     for line in sys.stdin:
         order = json.loads(line)
@@ -114,7 +114,7 @@ def serve() -> None:
 
 
 def _audit(session: Any, config: Path) -> dict[str, Any]:
-    from exporter.kafka.options import kafka_python_options, spark_kafka_options
+    from exporter.kafka.options import kafka_python_options
     from exporter.kafka.topics import TopicReader
     from exporter.lake.lake import Lake
     from exporter.operate.audit.audit import audit
@@ -127,7 +127,7 @@ def _audit(session: Any, config: Path) -> dict[str, Any]:
     try:
         lake = Lake(session, settings.store, settings.app, options=table_options(settings))
         configuration = routing_of(settings, session)
-        report: AuditReport = audit(lake, topics, configuration, spark_kafka_options(settings))
+        report: AuditReport = audit(lake, topics, configuration)
     finally:
         topics.close()
     return {"report": {"clean": report.clean, "text": report.as_text()}}

@@ -70,10 +70,6 @@ class Gateway:
         """A Java Column: whether a column is one of these."""
         return self._functions.col(column).isInCollection(self.texts(texts))
 
-    def not_among(self, column: str, texts: Iterable[str]) -> Any:
-        """The opposite of among()."""
-        return getattr(self._functions, "not")(self.among(column, texts))
-
     def transactions(self, actions: Iterable[Mapping[str, Any]]) -> Any:
         """A Java list of `txn` actions."""
         return self._mapper.readValue(json.dumps([*actions]), self._transactions)

@@ -40,7 +40,7 @@ def arrow_rows(
     table = lake.table(name)
     try:
         adds = table.files_at(view.version)
-        if _is_plain(view, adds):
+        if is_plain(view, adds):
             for add in filter(may, adds):
                 yield from file_rows(table.store, add, wanted)
         else:
@@ -58,7 +58,7 @@ def has_values(column: str, add: Add) -> bool:
     return nulls is None or nulls != stats.get("numRecords")
 
 
-def _is_plain(view: TableView, adds: Sequence[Add]) -> bool:
+def is_plain(view: TableView, adds: Sequence[Add]) -> bool:
     """Whether all rows of the files are the table's, under its own names, below its own folder."""
     mapped = view.properties.get(COLUMN_MAPPING, "none") != "none"
     return not mapped and not any("deletionVector" in add or is_elsewhere(add["path"]) for add in adds)

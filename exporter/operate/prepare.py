@@ -52,7 +52,7 @@ def prepare(store: str | None = None) -> bool:
     Raises ConfigError, DependencyUnreachable.
     """
     java = _JAVA.get(store, JavaSide(jar_sets=(store,))) if store else JavaSide()
-    jars.fetch("spark", "kafka", *java.jar_sets)
+    jars.fetch("spark", *java.jar_sets)
     made = _archive_made()
     if java.sources and not java_classes.cached(java):
         _child(_COMPILE, str(store))

@@ -65,7 +65,7 @@ def start(
 
     short_lived: for verbs that end within a minute or two; the JVM's second compiler would not pay off.
     archive: where the JVM is to write its classes as it ends (class_data.py); None for all but `prepare`.
-    java: of the store whose tables it is to commit to. kafka: it has Spark's Kafka source, too, for audits. Raises
+    java: of the store whose tables it is to commit to. kafka: it has Spark's Kafka source, too. Raises
     JvmEnded, ConfigError.
     """
     interrupted = signal.getsignal(signal.SIGINT)

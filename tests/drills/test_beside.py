@@ -27,7 +27,6 @@ from deltalake.exceptions import CommitFailedError
 
 from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import InvariantBroken
-from exporter.kafka.options import spark_kafka_options
 from exporter.kafka.topics import FirstPosition
 from exporter.local.broker import create_topic
 from exporter.operate.maintain.maintain import Maintenance, MaintenanceLimits
@@ -194,7 +193,7 @@ def test_a_restore_beside_two_tasks_stops_both_and_its_repair_makes_all_whole(
         with running(e) as third:
             assert third.wait(60) == 70, third.text[-4000:]
         with e.bench(spark) as made:
-            repair(made, spark_kafka_options(e.settings()), "rewind", "", FirstPosition(), True)
+            repair(made, "rewind", "", FirstPosition(), True)
         with running(e) as fourth:
             fourth.wait_for("commit_landed")
             os.kill(fourth.pid, signal.SIGKILL)

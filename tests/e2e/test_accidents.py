@@ -19,7 +19,6 @@ from exporter import faults
 from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import CannotRepair, ExporterError, Fenced, InvariantBroken, LogCleaned
 from exporter.faults import InjectedFault
-from exporter.kafka.options import spark_kafka_options
 from exporter.kafka.topics import FirstPosition
 from exporter.lake.table import DeltaTable
 from exporter.local.broker import create_topic
@@ -62,7 +61,7 @@ def export(kafka: str, topic: Callable[..., str], tmp_path: Path, place: Place) 
 def repaired(e: Export, spark: Any, action: str = "rewind", former: str = "", apply: bool = True) -> list[RepairRow]:
     """exporter repair --<action> [--apply]"""
     with e.bench(spark) as made:
-        return repair(made, spark_kafka_options(e.settings()), action, former, FirstPosition(), apply)
+        return repair(made, action, former, FirstPosition(), apply)
 
 
 def sql(e: Export, spark: Any, statement: str) -> None:

@@ -15,7 +15,6 @@ from kafka import KafkaAdminClient
 from exporter.derive.job import Job
 from exporter.derive.jobs import jobs_of
 from exporter.errors import ConfigError, InvariantBroken
-from exporter.kafka.options import spark_kafka_options
 from exporter.kafka.topics import FirstPosition
 from exporter.lake.lake import Lake
 from exporter.local.broker import create_topic
@@ -229,4 +228,4 @@ def test_the_dead_letters_are_no_source(export: Export, spark: Any) -> None:
 def repaired(e: Export, spark: Any, action: str) -> None:
     """exporter repair --<action> --apply"""
     with e.bench(spark) as made:
-        repair(made, spark_kafka_options(e.settings()), action, "", FirstPosition(), True)
+        repair(made, action, "", FirstPosition(), True)

@@ -21,7 +21,6 @@ import pytest
 
 from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import ConfigError, InvariantBroken
-from exporter.kafka.options import spark_kafka_options
 from exporter.kafka.topics import FirstPosition
 from exporter.local.broker import create_topic
 from exporter.operate.check.check import check_tables
@@ -236,7 +235,7 @@ def test_a_table_that_was_taken_back_or_removed_is_exported_again_by_its_own_spe
     with pytest.raises(InvariantBroken):
         e.run(spark)
     with e.bench(spark) as bench:
-        rows = repair(bench, spark_kafka_options(e.settings()), "rewind", "", FirstPosition(), True)
+        rows = repair(bench, "rewind", "", FirstPosition(), True)
     assert {row.table for row in rows} >= {"odd", "uncut", "hourly", "land"}
     e.run(spark)
     assert {name: e.table(name).metadata().partition_columns for name in COLUMNS} == COLUMNS

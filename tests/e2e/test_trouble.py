@@ -16,10 +16,10 @@ from exporter.core.routing import DEAD_LETTERS
 from exporter.core.writers import PartitionPlan
 from exporter.errors import CannotRepair, ConfigError, Fenced, FoundProblem
 from exporter.fetch import ranges
-from exporter.kafka.options import spark_kafka_options
 from exporter.kafka.topics import FirstPosition
 from exporter.local.broker import Broker, create_topic
-from exporter.operate.audit import careful
+from exporter.operate.audit.records import Record as Read
+from exporter.operate.audit.records import Source, Wanted
 from exporter.operate.repair.reading import NothingToRepair
 from exporter.operate.repair.repair import repair
 from exporter.operate.repair.skip import skipped_offsets
@@ -101,8 +101,8 @@ def damage(folder: Path, topic: str, batch: int) -> None:
 def skipped(e: Export, spark: Any, offsets: str, apply: bool) -> list[RepairRow]:
     """exporter repair --skip OFFSETS [--apply]"""
     with e.bench(spark) as made:
-        options, wanted = spark_kafka_options(e.settings()), skipped_offsets(offsets, [e.topic])
-        return repair(made, options, "skip", "", FirstPosition(), apply, None, wanted)
+        wanted = skipped_offsets(offsets, [e.topic])
+        return repair(made, "skip", "", FirstPosition(), apply, None, wanted)
 
 
 @pytest.mark.long
@@ -208,23 +208,30 @@ def test_what_is_read_with_care_is_what_the_source_reads(kafka: str, topic: Call
             (producer.commit_transaction if ends == "commit" else producer.abort_transaction)(30)
     tp = TopicPartition(name, 0)
     for isolation, end in (("read_committed", len(CODECS) * 3 + 6), ("read_uncommitted", len(CODECS) * 3 + 7)):
-        wanted = careful.Wanted({"bootstrap_servers": [kafka]}, tp, 1, end, isolation, 10)
-        found = [row for batch in careful.records(wanted) for row in batch.to_pylist()]
-        by_spark = by_source(spark, kafka, wanted)
-        assert found == by_spark
-        whole = ranges.Wanted(wanted.client, tp, 1, end, isolation, 10)
+        client = {"bootstrap_servers": [kafka]}
+        parts = Source(client, isolation, 10).stretches([Wanted(tp, 1, end)])
+        found = [record for part in parts for record in part.records]
+        by_spark = by_source(spark, kafka, Wanted(tp, 1, end), isolation)
+        assert found == [as_read(tp, row) for row in by_spark]
+        whole = ranges.Wanted(client, tp, 1, end, isolation, 10)
         assert [row for batch in ranges.exactly(whole) for row in batch.to_pylist()] == by_spark
         assert len(found) == end - 1 - {"read_committed": 4, "read_uncommitted": 3}[isolation]
 
 
-def by_source(spark: Any, kafka: str, wanted: careful.Wanted) -> list[dict[str, Any]]:
+def as_read(tp: TopicPartition, row: dict[str, Any]) -> Read:
+    """A row of Spark's source as the audit has it."""
+    micros, value = row["kafka_ms"] * 1000, row["value"]
+    return Read(tp, row["offset"], micros, row["key"], value, len(value), row["headers"])
+
+
+def by_source(spark: Any, kafka: str, wanted: Wanted, isolation: str) -> list[dict[str, Any]]:
     import json
 
     at = {wanted.tp.topic: {"0": wanted.start}}, {wanted.tp.topic: {"0": wanted.end}}
     options = {
         "kafka.bootstrap.servers": kafka, "assign": json.dumps({wanted.tp.topic: [0]}), "includeHeaders": "true",
         "startingOffsets": json.dumps(at[0]), "endingOffsets": json.dumps(at[1]),
-        "kafka.isolation.level": wanted.isolation, "failOnDataLoss": "true",
+        "kafka.isolation.level": isolation, "failOnDataLoss": "true",
     }  # fmt: skip
     rows = spark.read.format("kafka").options(**options).load().toArrow().to_pylist()
     rows = [{**row, "headers": row["headers"] or []} for row in rows]

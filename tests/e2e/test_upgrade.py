@@ -102,7 +102,7 @@ def test_tables_without_event_times_get_them_by_one_change_each_and_go_on(
     assert wrong_places(e) == {}
     assert set(e.positions().values()) == {(0, len(records) - 1)}
     report = e.audit(spark)
-    assert report.clean and report.content_share == 1, report.as_text()
+    assert report.clean and report.contents and not report.contents_skipped, report.as_text()
     naive.assert_each_once(e, timed=False)
     assert sorted(late) == ["click", "order", "refund"]
     for name, first in (("order", 36), ("click", 24), ("refund", 24)):

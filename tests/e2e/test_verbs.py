@@ -93,6 +93,8 @@ def test_verbs_that_only_look_start_no_jvm(verbs: Verbs, monkeypatch: pytest.Mon
     assert len(verbs("dead-letters", "show", "--limit", "3")) == 3
     assert verbs("schema")["event_type"] == "order"
     verbs.typed("report", "--output", str(tmp_path / "report.html"))
+    audited = verbs("audit")
+    assert (audited["once"], audited["clean"]) == (120, True)
 
 
 @IN_A_BUCKET
@@ -138,7 +140,7 @@ def looks(verbs: Verbs, folder: Path) -> None:
         assert (row["position"], row["lag"], row["verdict"]) == (59, 0, "agree"), row
     assert {one["committed"] for one in verbs("status", "--tables", "--wait-caught-up")["positions"]} == {59}
     assert "note" in {one["path"] for one in verbs("schema", "--types", "order")["columns"]}
-    audited = verbs("audit", "--content-share", "1")
+    audited = verbs("audit")
     assert (audited["once"], audited["clean"]) == (120, True)
     assert verbs.typed("report", "--output", "page.html").strip() == "page.html"
     assert e.topic in (folder / "page.html").read_text()

@@ -20,7 +20,6 @@ import exporter.wal.journal
 from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import CannotRepair, InvariantBroken
 from exporter.faults import Fault
-from exporter.kafka.options import spark_kafka_options
 from exporter.kafka.topics import FirstPosition
 from exporter.operate.check.deep import compare
 from exporter.operate.offsets_view import OffsetRow, offset_rows
@@ -71,8 +70,7 @@ def rows(e: Export, spark: Any) -> dict[tuple[str, int], OffsetRow]:
 def repaired(e: Export, spark: Any, action: str, apply: bool = True) -> list[RepairRow]:
     """exporter repair --<action> [--apply]"""
     with e.bench(spark) as bench:
-        options, journal = spark_kafka_options(e.settings()), open_journal(e.settings(), bench.routing)
-        return repair(bench, options, action, "", FirstPosition(), apply, journal)
+        return repair(bench, action, "", FirstPosition(), apply, open_journal(e.settings(), bench.routing))
 
 
 def produce_more(e: Export, first: int, count: int = 60) -> None:

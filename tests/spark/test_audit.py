@@ -113,21 +113,22 @@ def add_by_hand(lake: Exported, event_type: str, path: Path, day: str) -> None:
     (folder / "_delta_log" / f"{version:020d}.json").write_text(json.dumps({"add": add}))
 
 
-def test_a_topic_of_many_partitions_is_read_by_a_few_tasks(spark, kafka):
-    """Each record once, by so many tasks as the cores are worth and not by one for each partition."""
+def test_a_topic_of_many_partitions_is_read_by_one_consumer(kafka):
+    """Each record once; offsets without a record are gone through as well."""
     from exporter.local.broker import create_topic
-    from exporter.operate.audit.job import Job, Log
-    from exporter.operate.audit.source import TASKS_PER_CORE, topic_records
+    from exporter.operate.audit.records import Source, Wanted
     from tests.support.services import fresh_name
 
-    topic, tasks = fresh_name(), TASKS_PER_CORE * spark.sparkContext.defaultParallelism
-    create_topic(kafka, topic, tasks + 8)
-    produce(kafka, topic, {number: records([click(number)]) for number in range(tasks + 8)})
-    logs = {TopicPartition(topic, number): Log(0, 1, 1, 0, 1) for number in range(tasks + 8)}
-    options = {"kafka.bootstrap.servers": kafka}
-    found = topic_records(Job(spark, (topic,), routing_of(DDL), options, None, {}, frozenset()), logs)
-    assert found.rdd.getNumPartitions() == tasks
-    assert sorted(row.partition for row in found.select("partition").collect()) == [*range(tasks + 8)]
+    topic, partitions = fresh_name(), 40
+    create_topic(kafka, topic, partitions)
+    produce(kafka, topic, {number: records([click(number), None]) for number in range(partitions)})
+    wanted = [Wanted(TopicPartition(topic, number), number % 3, 2) for number in range(partitions)]
+    found = [*Source({"bootstrap_servers": [kafka]}, "read_committed", BYTES_MAX).stretches(wanted)]
+    assert sorted((one.tp.partition, one.start, one.end) for one in found) == [
+        (one.tp.partition, one.start, 2) for one in wanted if one.start < 2
+    ]
+    read = sorted((one.tp.partition, record.offset) for one in found for record in one.records)
+    assert read == [(one.tp.partition, at) for one in wanted for at in range(one.start, 2)]
 
 
 def test_a_clean_lake_has_no_finding(exported):
@@ -137,7 +138,9 @@ def test_a_clean_lake_has_no_finding(exported):
     assert (report.checked, report.once, report.pending) == (70, 70, 3)
     assert report.dead_letters >= len(BAD)
     assert {table.event_type: table.days for table in report.tables}["click"] == 3
-    assert report.checked_columns == {"click": ("id", "name", "ok", "x", "at", "tags"), "view": ("id", "page")}
+    assert report.checked_columns == {
+        "click": ("id", "name", "ok", "x", "at", "tags", "ts"), "view": ("id", "page", "price", "ts"),
+    }  # fmt: skip
 
 
 def test_a_file_that_is_committed_again_under_another_name_is_found(lake):
@@ -346,6 +349,21 @@ def test_each_offset_is_judged_by_the_configuration_that_was_in_force(lake):
     assert replace(lake, routing=first).audit().clean
     lake.sql("DELETE FROM {d} WHERE event_type = 'view' AND _kafka.epoch = 2", d=DEAD_LETTERS)
     assert lake.audit().missing == 1
+
+
+def test_parts_and_processes_find_what_one_finds(lake, monkeypatch):
+    """A few offsets each, beside each other, in parts that files reach over: the same report."""
+    from exporter.operate.audit import parts
+
+    lake.sql("DELETE FROM {v} WHERE id IN (2, 9)", v="view")
+    lake.sql("UPDATE {c} SET name = 'other' WHERE id = 7", c="click")
+    lake.sql("INSERT INTO {v} (id, day) VALUES (1, DATE'2025-03-09')", v="view")
+    lake.sql("OPTIMIZE {c}", c="click")
+    whole = replace(lake.report(), secs=0.0)
+    assert (whole.missing, whole.different, whole.foreign) == (2, 2, 1), whole.as_text()
+    monkeypatch.setattr(parts, "PROCESS_OFFSETS", 20)
+    monkeypatch.setattr(parts, "PART_OFFSETS", 7)
+    assert replace(lake.report(), secs=0.0) == whole
 
 
 def test_a_recreated_topic_is_refused(lake, topic):

@@ -184,7 +184,7 @@ def test_what_an_earlier_version_decided_otherwise_is_no_finding(
         lake.export()
 
     def findings() -> dict[str, int]:
-        report = lake.audit(content_share=1.0)
+        report = lake.report()
         kinds = ("missing", "wrong_table", "different", "twice", "outside", "foreign")
         return {kind: found for kind in kinds if (found := getattr(report, kind))}
 
@@ -201,42 +201,3 @@ def test_what_an_earlier_version_decided_otherwise_is_no_finding(
     taken_as_row(5)
     lake.sql("DELETE FROM {d} WHERE _kafka.offset IN (3, 6)", d=DEAD_LETTERS)
     assert findings() == {"missing": 2, "wrong_table": 1}
-
-
-def test_topics_of_several_formats_are_judged_each_by_its_own(spark: Any) -> None:
-    """JSON by Spark, text by its workers, in one frame; a tombstone is counted where the topic's format says so."""
-    from pyspark.sql import functions as sf
-
-    from exporter.operate.audit.codes import EITHER, FILTERED, LETTERS
-    from exporter.operate.audit.expected.json_values import wholes
-    from exporter.operate.audit.readers.telling import TOLD_DDL, telling
-    from exporter.operate.audit.sql import Judge, event_time, expected, table_of
-
-    routing = routing_of(
-        {"j": "id BIGINT", "s": "value STRING"},
-        type_from=TypeFrom("topic"),
-        topic_formats=(("s", ValueFormat("string", tombstones="count")), ("x", ValueFormat("avro", "confluent"))),
-    )
-    rows = [("j", b'{"ts":"2025-03-10T00:00:00Z"}'), ("j", b"{"), ("j", None), ("s", b"t"), ("s", b"\xff"), ("s", None),
-            ("x", b"\0\0\0\0\1")]  # fmt: skip
-    frame = spark.createDataFrame(
-        [(topic, 0, number, value, []) for number, (topic, value) in enumerate(rows)],
-        "topic string, partition int, offset bigint, value binary, headers array<struct<key: string, value: binary>>",
-    )
-    kinds = ", ".join(f"{name} {kind}" for name, kind in frame.dtypes) + f", told {TOLD_DDL}"
-    frame = (
-        frame.coalesce(1)
-        .mapInArrow(telling((routing,), {}, 1_000), kinds)
-        .withColumns({"timestamp": sf.timestamp_micros(sf.lit(1)), "text": sf.col("value").cast("string")})
-    )
-    judge, codes = Judge(routing, 0, ("j", "s", "x")), {"j": 1, "s": 2, "x": 3, DEAD_LETTERS: LETTERS}
-    routed = expected(judge, sf.col("topic"), table_of(judge, codes, sf.col("topic"))).alias("expected")
-    found = frame.withColumns(wholes()).select("offset", routed, event_time(judge).isNotNull().alias("timed")).collect()
-    by_offset = {row["offset"]: (row.expected, row.timed) for row in found}
-    wanted = [1, LETTERS, LETTERS, 2, LETTERS, FILTERED, LETTERS]
-    assert [by_offset[at][0] for at in range(len(rows))] == wanted, "an undeclared type has no table"
-    assert [at for at, (_, timed) in by_offset.items() if timed] == [0]
-    declared = replace(routing, types=tuple(sorted([*routing.types, ("x", routing.types[0][1])])))
-    judge = Judge(declared, 0, ("j", "s", "x"))
-    doubtful = expected(judge, sf.col("topic"), table_of(judge, codes, sf.col("topic"))).alias("expected")
-    assert frame.withColumns(wholes()).filter("topic = 'x'").select(doubtful).collect()[0].expected == EITHER

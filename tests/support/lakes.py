@@ -40,7 +40,7 @@ from exporter.core.writers import StagedFile
 from exporter.executor.stage import stage
 from exporter.faults import InjectedFault
 from exporter.formats.schema_columns import FromSchemas
-from exporter.kafka.options import kafka_python_options, spark_kafka_options
+from exporter.kafka.options import kafka_python_options
 from exporter.kafka.topics import TopicReader
 from exporter.lake.change import Change
 from exporter.lake.lake import Lake
@@ -233,8 +233,7 @@ class Export:
         from exporter.operate.audit.audit import audit
 
         with self.bench(spark) as bench:
-            options = spark_kafka_options(self.settings())
-            return audit(bench.lake, bench.topics, bench.routing, options)
+            return audit(bench.lake, bench.topics, bench.routing)
 
     def run(self, spark: Any) -> Any:
         """Export in this process until caught up; the finished service, for its totals."""

@@ -34,7 +34,6 @@ def repair(
     action: str | None, former: str | None, skipped: str | None, apply: bool, output: Output, load: Loading
 ) -> None:
     """Put positions right after an accident; shows what it would do unless --apply is given."""
-    from exporter.kafka.options import spark_kafka_options
     from exporter.operate.repair.reading import NothingToRepair
     from exporter.operate.repair.repair import repair as run_repair
     from exporter.operate.repair.skip import skipped_offsets
@@ -45,11 +44,10 @@ def repair(
         raise click.UsageError("give one of --rewind, --rebase, --log, --adopt APP and --skip OFFSETS")
     settings = load()
     offsets = skipped_offsets(skipped or "", settings.topics or ())
-    with open_workbench(settings, kafka=True) as bench:
-        options = spark_kafka_options(settings)
+    with open_workbench(settings) as bench:
         journal = open_journal(settings, bench.routing)
         try:
-            rows = run_repair(bench, options, what[0], former or "", first_position(settings), apply, journal, offsets)
+            rows = run_repair(bench, what[0], former or "", first_position(settings), apply, journal, offsets)
         except NothingToRepair as nothing:
             output.note(nothing.message)
             rows = []

@@ -1,44 +1,43 @@
 """Proves from the topics and the tables alone that each offset is where it must be exactly once.
 
-    pin the tables ── then ask the topics' ends ── records ─┐
-      positions, live files, configurations in force        ├─ group by (topic partition, offset) ── verdicts
-                                           rows of all tables ┘
+    pin the tables ── then ask the topics' ends ── parts of the offsets, each with the rows that may be of it
+      positions, live files, configurations in force        compare.py ── verdicts ── report
 
 Pinned first (pin.py), so that an exporter may run meanwhile: a table says itself through which offset it
-must be complete. What lies beyond is pending, never a finding. The comparison is compare.py's. Reads only: no
-table, topic or consumer group is written.
+must be complete. What lies beyond is pending, never a finding. Reads only: no table, topic or consumer group is
+written.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import date
 from typing import Any, Protocol
 
-from py4j.protocol import Py4JError
-
 from exporter.core.routing import Routing
-from exporter.errors import DependencyUnreachable
+from exporter.errors import BrokerSilent, DependencyUnreachable
 from exporter.kafka.topics import partitions_of
 from exporter.lake.lake import Lake
 from exporter.log import get_logger
 from exporter.log_events import Event
-from exporter.operate.audit.compare import compare, exact_names, was_cut
-from exporter.operate.audit.expected.expected import check
-from exporter.operate.audit.files import LiveFiles, live_files
+from exporter.operate.audit.codes import LETTERS
+from exporter.operate.audit.files import FILE_THREADS, LiveFiles, live_files
 from exporter.operate.audit.job import Job, Log
+from exporter.operate.audit.parts import Work, compared
 from exporter.operate.audit.pin import Pinned, pin, pin_gaps, pin_schemas
+from exporter.operate.audit.readers.formats import check
+from exporter.operate.audit.records import Source
 from exporter.operate.audit.report import EXAMPLES_MAX, AuditReport
-from exporter.operate.audit.rules import rules
+from exporter.operate.audit.rows import Table
+from exporter.operate.audit.rules import expressions
 from exporter.text import first_line
 from offsets.ranges import TopicIdentity, TopicPartition
 
 log = get_logger(__name__)
 
-FILE_THREADS = 4
 ATTEMPTS_MAX = 3
 
 
@@ -55,24 +54,22 @@ class Topics(Protocol):
 
     def high_watermarks(self, tps: Any) -> dict[TopicPartition, int]: ...
 
+    def configuration(self, topic: str) -> dict[str, str]: ...
+
 
 def audit(
     lake: Lake,
     topics: Topics,
     routing: Routing,
-    kafka_options: Mapping[str, str],
     day: date | None = None,
     from_offsets: Mapping[TopicPartition, int] | None = None,
-    content_share: float | None = None,
 ) -> AuditReport:
     """Compare the topics with the tables of lake.app. Writes nothing.
 
-    kafka_options: `kafka.`-prefixed options of Spark's source, bootstrap servers and security included. routing: the
-    present settings; they are used where the dead letters record no other configuration. day: only findings of this
-    day are reported: that of the rows, and of records without a row that of their event time (of their Kafka
-    timestamp where the event time cannot be read). from_offsets: topic partition -> first offset to look at; other
-    partitions are looked at from their beginning. content_share: of the records, 0 to 1, whose contents are compared
-    whole; None: all of a small topic, so many of a large one that it takes seconds (contents/frames.py).
+    routing: the present settings; they are used where the dead letters record no other configuration. day: only
+    findings of this day are reported: that of the rows, and of records without a row that of their event time (of their
+    Kafka timestamp where the event time cannot be read). from_offsets: topic partition -> first offset to look at;
+    other partitions are looked at from their beginning.
 
     Raises BrokerSilent, TableUnreadable, ConfigError for a format or SQL that cannot be audited here, InvariantBroken
     if a topic is not the one that was exported, and DependencyUnreachable if the comparison itself cannot be run.
@@ -81,42 +78,51 @@ def audit(
     identities = topics.identities()
     pinned = pin(lake, identities, routing)
     check(form for one in pinned.routings for form in one.formats)
-    rules.check(pinned.routings)
+    expressions.check(pinned.routings)
     pinned.schemas = pin_schemas(lake, pinned.routings)
-    compacted, note = _compacted(lake.session, kafka_options, tuple(identities))
+    compacted, note = _compacted(topics, tuple(identities))
     pinned.notes += [note] if note else []
-    wanted = dict(from_offsets or {})
-    job = Job(
-        lake.session, tuple(identities), routing, kafka_options, day, wanted, compacted, topics.client,
-        content_share=content_share, record_columns=lake.record_columns,
-    )  # fmt: skip
-    with exact_names(lake.session, pinned.views):
-        return _audited(lake, topics, pinned, job, partitions_of(identities), started)
+    job = Job(tuple(identities), routing, day, dict(from_offsets or {}), compacted, lake.record_columns)
+    return _audited(lake, topics, pinned, job, partitions_of(identities), started)
 
 
 def _audited(
     lake: Lake, topics: Topics, pinned: Pinned, job: Job, tps: Sequence[TopicPartition], started: float
 ) -> AuditReport:
-    """What the comparison of what was pinned says; made again if it fails and may not fail again."""
+    """What the comparison of what was pinned says; made again if it fails and may not fail again.
+
+    Then records that were given up are not read: they may be what it failed on.
+    """
     with ThreadPoolExecutor(FILE_THREADS, thread_name_prefix="audit-files") as pool:
         found = pool.map(lambda item: live_files(lake, *item), pinned.views.items())
         files = dict(zip(pinned.views, found, strict=True))
     pin_gaps(pinned, lake.app, job.topics, files)
-    job = replace(job, careful=was_cut(files))
-    report = AuditReport(job.topics)
+    bytes_max = max([job.routing.record_bytes_max, *(one.record_bytes_max for one in pinned.routings)])
+    source = Source(topics.client, job.routing.isolation, bytes_max)
+    tables = [_table(pinned, name, job) for name in files]
+    careful = False
     for attempt in range(1, ATTEMPTS_MAX + 1):
         logs = _logs(topics, tps, pinned, job.from_offsets)
+        left_out = pinned.condemned if careful else {}
         try:
-            report = compare(job, pinned, files, logs)
+            tally = compared(Work(job, pinned, logs, source, files, tables, left_out))
             break
         except Exception as error:
             now = topics.first_offsets(logs.keys())
             expired = any(now[tp] > one.start for tp, one in logs.items())
-            if (job.careful and not expired) or attempt == ATTEMPTS_MAX:
+            if (careful and not expired) or attempt == ATTEMPTS_MAX:
                 raise DependencyUnreachable(f"the audit did not finish: {first_line(error)}", "run it again") from error
-            job = replace(job, careful=job.careful or not expired)
+            careful = careful or not expired
             log.info(Event.AUDIT_RESTARTED, reason="retention moved the log's start" if expired else first_line(error))
+    columns = {one.name: tuple(one.columns) for one in tables if one.code != LETTERS}
+    report = tally.report(job.topics, columns)
     return _finish(report, pinned, files, logs, time.monotonic() - started)
+
+
+def _table(pinned: Pinned, name: str, job: Job) -> Table:
+    view = pinned.views[name]
+    declared = [one.columns_of(name) for one in pinned.routings]
+    return Table(name, pinned.codes[name], view.schema_json, declared, view.partition_columns, job.record_columns)
 
 
 def _logs(
@@ -133,29 +139,16 @@ def _logs(
     return logs
 
 
-def _compacted(session: Any, kafka_options: Mapping[str, str], topics: Sequence[str]) -> tuple[frozenset[str], str]:
+def _compacted(topics: Topics, names: Iterable[str]) -> tuple[frozenset[str], str]:
     """The topics where records may vanish from the middle of the log; in doubt all, and a note says so."""
-    jvm = session._jvm
-    properties = jvm.java.util.Properties()
-    for name, value in kafka_options.items():
-        properties.setProperty(name.removeprefix("kafka."), value)
     try:
-        config = jvm.org.apache.kafka.common.config
-        kind = getattr(config, "ConfigResource$Type").TOPIC
-        resources = {topic: config.ConfigResource(kind, topic) for topic in topics}
-        asked_for = jvm.java.util.ArrayList()
-        for resource in resources.values():
-            asked_for.add(resource)
-        admin = jvm.org.apache.kafka.clients.admin.AdminClient.create(properties)
-        try:
-            configs = admin.describeConfigs(asked_for).all().get()
-            policies = {t: configs.get(one).get("cleanup.policy").value() for t, one in resources.items()}
-        finally:
-            admin.close()
-    except Py4JError as error:
-        note = f"cleanup.policy is unknown, so rows without a record are no findings: {first_line(error)}"
-        return frozenset(topics), note
-    return frozenset(topic for topic, policy in policies.items() if "compact" in str(policy)), ""
+        policies = {name: topics.configuration(name).get("cleanup.policy") for name in names}
+        why = "this user may not see it" if None in policies.values() else ""
+    except BrokerSilent as error:
+        policies, why = {}, first_line(error)
+    if why:
+        return frozenset(names), f"cleanup.policy is unknown, so rows without a record are no findings: {why}"
+    return frozenset(name for name, policy in policies.items() if "compact" in str(policy)), ""
 
 
 def _finish(

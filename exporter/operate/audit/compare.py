@@ -1,240 +1,338 @@
-"""The comparison of an audit: all records of the topics against all rows of the tables, as one Spark job.
+"""The comparison of an audit: records of the topics beside the rows of the tables, some offsets at a time.
 
-    records: where each belongs, its checksum ─┐
-                                               ├─ group by (topic partition, offset) ── verdicts ── report
-    rows: where each stands, its checksum ─────┘
+    both ── plain.py ── those that are surely right ─┐
+    records ── opinion.py, rules/ ── what each asks of its offset ──┬─ verdicts.py ── tally.py
+    rows ── known.py, contents/ ── where each stands, what it holds ┘
 
-Then, for a share of the offsets, the whole contents (contents/): what differs there and nowhere else is a finding of
-the same kind. The sides are made in sides.py, the verdicts in verdicts.py, and what replays of dead letters make of
-either in replays.py; columns.py says what each column is. Reads only.
+Knows no driver.
 """
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
-from pyspark import StorageLevel
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as sf
-
-from exporter.core.routing import DEAD_LETTERS
-from exporter.operate.audit.codes import FILTERED, LETTERS, sifted_from
-from exporter.operate.audit.columns import PARTITION
-from exporter.operate.audit.contents.frames import Contents, share_of
-from exporter.operate.audit.files import LiveFiles
-from exporter.operate.audit.job import Job, Log
-from exporter.operate.audit.pin import Pinned
-from exporter.operate.audit.replays import NoReplays, Replays
-from exporter.operate.audit.report import (
-    EXAMPLES_MAX,
-    FINDINGS,
-    AuditReport,
-    BadOffset,
-    Differing,
-    Missing,
-    examples,
-)
-from exporter.operate.audit.rules.values import alike
-from exporter.operate.audit.sides import Fields, Sides, compared_fields, judges_of
-from exporter.operate.audit.verdicts import verdicts_of
+from exporter.arrow.kafka_time import NO_DAY
+from exporter.operate.audit.codes import EARLIER, EITHER, LETTERS, NOT_HERE, UNKNOWN, WHOLE
+from exporter.operate.audit.contents.compare import NOTHING_SURE, Configured, Difference
+from exporter.operate.audit.job import Job
+from exporter.operate.audit.known import Known, within
+from exporter.operate.audit.opinion import Judge, Seen, Taker, is_plain
+from exporter.operate.audit.pin import Pinned, Region
+from exporter.operate.audit.plain import Plain
+from exporter.operate.audit.readers.reader import Undecided
+from exporter.operate.audit.readers.reading import Readings
+from exporter.operate.audit.records import Record, Stretch
+from exporter.operate.audit.rows import DAY_US, Held, Row, Table
+from exporter.operate.audit.rules.computing import Asked, Computed, Computing
+from exporter.operate.audit.tally import Place, Tally
+from exporter.operate.audit.verdicts import WHOLE_SLOT, WHOLE_STAGES, Expect, Slot, Stands, Verdict, verdicts
 from offsets.ranges import TopicPartition
-from offsets.table_log import TableView
 
-OPEN_BYTES = 256 << 10
-"""What it takes to open a file, in bytes that could be read meanwhile: small files share tasks by it."""
-SHUFFLE_ROWS = 500_000
-"""Rows of the comparison that one shuffle partition gets, about."""
-WHOLE_SHUFFLE_ROWS = 50_000
-"""The same of whole contents, which are wide."""
-BAD_OFFSETS_MAX = 1_000
-"""Offsets of each kind of finding that are fetched for the examples; all are counted."""
+KEPT_BYTES = 32 << 20
+"""Of a value that is longer the exporter may keep no more."""
+_NO_DAY = (NO_DAY - type(NO_DAY)(1970, 1, 1)).days
+At = tuple[TopicPartition, int]
+"""An offset of a partition."""
+
+
+class Told(NamedTuple):
+    """A record, and what the configurations make of it. own: the one that held; None where none is known.
+
+    takers: by the index of a configuration, filters looked at.
+    """
+
+    seen: Seen
+    own: Region | None
+    takers: dict[int, list[Taker]]
 
 
 @dataclass(frozen=True)
-class Found:
-    """What a comparison of contents found. alone: offsets that nothing else speaks against; bad: the first of them."""
+class Comparison:
+    """One audit's."""
 
-    share: float = 0.0
-    compared: int = 0
-    skipped: int = 0
-    alone: int = 0
-    bad: tuple[BadOffset, ...] = ()
-    differing: tuple[Differing, ...] = ()
+    job: Job
+    pinned: Pinned
+    known: Known
+    tables: Sequence[Table]
+    tally: Tally
 
+    @cached_property
+    def _judges(self) -> list[Judge]:
+        readings = Readings(self.pinned.schemas, self.pinned.replayed_through)
+        return [Judge(one, at, self.pinned.codes, readings) for at, one in enumerate(self.pinned.routings)]
 
-NO_CONTENTS = Found()
-TOMBSTONES = "/tombstones"
-NO_TABLE = "/no table"
-"""What is counted and belongs to no table; no event type's name."""
+    @cached_property
+    def _in_slots(self) -> bool:
+        """Whether several tables may take one record."""
+        return any(one.routing.matches for one in self._judges)
 
+    @property
+    def _replays(self) -> bool:
+        return bool(self.pinned.replayed)
 
-def was_cut(files: Mapping[str, LiveFiles]) -> bool:
-    """Whether a dead letter has just the beginning of a value: one that the JVM may not survive."""
-    if DEAD_LETTERS not in files:
-        return False
-    reason = sf.col("reason")
-    cut = reason.startswith("too_long:") & reason.endswith("are kept")
-    return bool(files[DEAD_LETTERS].frame.filter(cut).limit(1).count())
+    @cached_property
+    def _computing(self) -> Computing:
+        return Computing(self.pinned.routings, self.tally.names)
 
+    @cached_property
+    def _plain(self) -> list[Plain]:
+        return [Plain(one, self.tables) for one in self.pinned.routings]
 
-def compare(
-    job: Job, pinned: Pinned, files: Mapping[str, LiveFiles], logs: Mapping[TopicPartition, Log]
-) -> AuditReport:
-    """One pass over the topic's range and all rows, and one for their contents; others, over their stored results,
-    for examples."""
-    total = sum(one.next - one.first for one in logs.values()) + sum(f.count.rows for f in files.values())
-    cores = int(job.session.sparkContext.defaultParallelism)
-    shuffle = str(min(400, max(cores, total // SHUFFLE_ROWS + 1)))
-    options = {
-        "spark.sql.shuffle.partitions": shuffle,
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.files.openCostInBytes": str(OPEN_BYTES),
-    }
-    if total <= SHUFFLE_ROWS:  # planning stage by stage then takes longer than the stages
-        options["spark.sql.adaptive.enabled"] = "false"
-    with _conf(job.session, options):
-        judges = judges_of(pinned, job.topics)
-        fields = compared_fields(pinned, judges)
-        replays = Replays(pinned, judges, fields) if pinned.replayed else NoReplays()
-        sides = Sides(job, pinned, logs, fields, replays)
-        found = verdicts_of(sides.records(), sides.rows(files), job.day, replays, sides.rules.in_slots)
-        verdicts = found.persist(StorageLevel.DISK_ONLY)
-        try:
-            share = share_of(sum(one.next - one.first for one in logs.values()), job.content_share)
-            parts = str(min(2_000, max(cores, int(total * share) // WHOLE_SHUFFLE_ROWS + 1)))
-            with _conf(job.session, {"spark.sql.shuffle.partitions": parts}):
-                contents = _contents(Contents(sides, files, share), verdicts) if share else NO_CONTENTS
-            return _report(verdicts, pinned, job.topics, fields, contents)
-        finally:
-            verdicts.unpersist()
+    @cached_property
+    def _configured(self) -> dict[tuple[int, int, str], Configured]:
+        return {}
 
+    @cached_property
+    def _day(self) -> int | None:
+        return None if self.job.day is None else (self.job.day - type(self.job.day)(1970, 1, 1)).days
 
-def _contents(contents: Contents, verdicts: DataFrame) -> Found:
-    """What the contents say beside the verdicts: only of rows that stand where they must."""
-    names = {code: name for name, code in contents.sides.pinned.codes.items()}
-    stored = contents.differing().persist(StorageLevel.DISK_ONLY)
-    try:
-        (counts,) = stored.agg(*(sf.sum(name).alias(name) for name in ("compared", "skipped", "places"))).collect()
-        found = Found(contents.share, counts.compared or 0, counts.skipped or 0)
-        if not counts.places:
-            return found
-        judged = verdicts.filter(sf.col("kind").isin("once", "different")).select("kind", "code", *PARTITION, "offset")
-        differing = stored.join(judged, ["code", *PARTITION, "offset"]).orderBy("code", *PARTITION, "offset")
-        alone = differing.filter(sf.col("kind") == "once")
-        return replace(
-            found,
-            alone=alone.count(),
-            bad=tuple(
-                BadOffset("different", names[r.code], r.topic, r.partition, r.offset)
-                for r in alone.limit(BAD_OFFSETS_MAX).collect()
-            ),
-            differing=tuple(
-                Differing(names[r.code], r.topic, r.partition, r["offset"], r.path, r.in_topic, r.in_table, r.places)
-                for r in differing.limit(EXAMPLES_MAX).collect()
-            ),
+    def compare(self, stretches: Sequence[Stretch], held: Sequence[Held]) -> None:
+        """All offsets of some stretches."""
+        records = {(one.tp, record.offset): record for one in stretches for record in one.records}
+        standing = [(table, *_between(table, stretches)) for table in held]
+        right = self._right(records, standing)
+        self.tally.right(len(right))
+        told = self._told({at: record for at, record in records.items() if at not in right})
+        rows: dict[At, list[Row]] = defaultdict(list)
+        for table, places, numbers in standing:
+            left = [(at, number) for at, number in zip(places, numbers, strict=True) if at not in right]
+            found = table.rows([number for _, number in left]) if left else ()
+            for (at, _), row in zip(left, found, strict=True):
+                rows[at].append(row)
+        computed = self._computed(rows, told)
+        for at in sorted({*told, *rows}):
+            self._judged(at, told.get(at), rows.get(at, ()), computed)
+
+    def _right(
+        self, records: Mapping[At, Record], standing: Sequence[tuple[Held, list[At], list[int]]]
+    ) -> set[At]:
+        """The offsets whose only row is surely right where it stands (plain.py); all others are looked at."""
+        if self._replays or self._in_slots or self._day is not None:
+            return set()
+        counts = Counter(at for _, places, _ in standing for at in places)
+        numbers: dict[int, dict[At, int]] = defaultdict(dict)
+        for at in records:
+            if counts[at] == 1 and (region := self.known.region(*at)) is not None:
+                numbers[region.routing][at] = len(numbers[region.routing])
+        found: set[At] = set()
+        for routing, some in numbers.items():
+            asked = [(held, *self._inside(held.table.code, places, rows, some)) for held, places, rows in standing]
+            sent = [*some]
+            right = self._plain[routing].right([records[at] for at in sent], [one for one in asked if one[1]])
+            found.update(sent[at] for at in right)
+        return found
+
+    def _inside(
+        self, code: int, places: Sequence[At], rows: Sequence[int], some: Mapping[At, int]
+    ) -> tuple[list[int], list[int]]:
+        """Those rows of a table that are of some records, where it may hold rows; and the numbers of these records."""
+        found: tuple[list[int], list[int]] = [], []
+        for at, row in zip(places, rows, strict=True):
+            cover = self.known.covers.get((code, at[0]))
+            if at in some and cover is not None and within(at[1], cover.spans):
+                found[0].append(row)
+                found[1].append(some[at])
+        return found
+
+    def strays(self, held: Held) -> None:
+        """The rows of a table that say no place, or not all of one."""
+        some: dict[tuple[Place, int], list[Row]] = defaultdict(list)
+        for place, row in zip(held.coordinates(held.nowhere), held.rows(held.nowhere), strict=True):
+            if self._day is None or row.day == self._day:
+                some[place, self._slot_of(row)].append(row)
+        for (place, _), rows in some.items():
+            self.tally.add(Verdict("foreign", rows[0].code, LETTERS, 0, False), place, len(rows))
+
+    def _told(self, records: Mapping[At, Record]) -> dict[At, Told]:
+        found: dict[At, Told] = {}
+        sifting: dict[tuple[int, int], list[tuple[Told, int]]] = defaultdict(list)
+        for at, record in records.items():
+            region = self.known.region(*at)
+            told = found[at] = Told(Seen(record), region, {})
+            if region is None:
+                continue
+            for number in {region.routing, *(self.known.since(*at) if self._replays else ())}:
+                judge = self._judges[number]
+                told.takers[number] = judge.takers(told.seen)
+                for place, one in enumerate(told.takers[number]):
+                    if one.code in judge.filters:
+                        sifting[number, one.code].append((told, place))
+        for (number, code), some in sifting.items():
+            judge = self._judges[number]
+            documents = [judge.document(told.seen) for told, _ in some]
+            seen = [told.seen.record.as_seen() for told, _ in some]
+            for (told, place), expected in zip(some, judge.filters[code].judged(documents, seen), strict=True):
+                told.takers[number][place] = Taker(code, expected)
+        return found
+
+    def _computed(
+        self, rows: Mapping[At, Sequence[Row]], told: Mapping[At, Told]
+    ) -> Mapping[tuple[At, int, int], Computed]:
+        """What computed columns must hold: by offset, code of the table and index of a configuration."""
+        asked = []
+        for at, some in rows.items():
+            if (one := told.get(at)) is None or one.own is None:
+                continue
+            for row in some:
+                for number in self._may(at, one.own, row.code):
+                    if self._computing.computes(number, row.code):
+                        judge = self._judges[number]
+                        what = judge.document(one.seen), one.seen.record.as_seen()
+                        asked.append(Asked((at, row.code, number), number, row.code, *what))
+        return self._computing.of(asked) if asked else {}
+
+    def _may(self, at: At, own: Region, code: int) -> list[int]:
+        """The configurations that may have written a row, the one of its offset first."""
+        cover = self.known.covers.get((code, at[0]))
+        again = cover is not None and cover.replayed is not None and at[1] <= cover.replayed
+        return [*dict.fromkeys([own.routing, *(self.known.since(*at) if again else ())])]
+
+    def _judged(
+        self, at: At, told: Told | None, rows: Sequence[Row], computed: Mapping[tuple[At, int, int], Computed]
+    ) -> None:
+        slots = {one.number: one for one in self._slots(at, told)} if told is not None else {}
+        for row in rows:
+            number = self._slot_of(row)
+            slot = slots.setdefault(number, Slot(number, None))
+            slot.rows.append(self._stands(at, row, told, slot, computed))
+        place = (at[0].topic, at[0].partition, at[1])
+        for slot, verdict in verdicts([*slots.values()], told is not None, self._in_slots, self._replays):
+            if self._is_wanted(slot, told):
+                self.tally.add(verdict, place)
+                if verdict.kind == "different" and (places := slot.rows[0].places):
+                    self.tally.differs(verdict.code, place, places)
+
+    def _slot_of(self, row: Row) -> int:
+        if not self._in_slots:
+            return WHOLE_SLOT
+        if row.code != LETTERS:
+            return row.code
+        is_whole = row.of["stage"] in WHOLE_STAGES
+        return WHOLE_SLOT if is_whole else self.pinned.codes.get(row.of["event_type"], WHOLE_SLOT)
+
+    def _is_wanted(self, slot: Slot, told: Told | None) -> bool:
+        """Whether its row, or its record, is of the day that was asked for."""
+        if self._day is None:
+            return True
+        if slot.rows:
+            return any(row.day == self._day for row in slot.rows)
+        if told is None:
+            return False
+        time = None if told.own is None else self._judges[told.own.routing].time(told.seen)
+        return (_kafka_day(told.seen.record) if time is None else time // DAY_US) == self._day
+
+    def _slots(self, at: At, told: Told) -> Iterator[Slot]:
+        """What a record asks of each slot of its offset."""
+        if told.own is None:
+            yield Slot(WHOLE_SLOT, Expect(UNKNOWN, must=False))
+            return
+        takers = told.takers[told.own.routing]
+        later = [number for number in told.takers if self._replays]
+        if self._in_slots:
+            moved = {one.code for number in later for one in told.takers[number] if one.code > LETTERS}
+            some = [*takers, *(Taker(code, NOT_HERE) for code in sorted(moved - {one.code for one in takers}))]
+            some += [Taker(WHOLE, WHOLE)] if takers[0].code > LETTERS else []
+        else:
+            some = takers[:1]
+        for place, taker in enumerate(some):
+            number = max(taker.code, WHOLE_SLOT) if self._in_slots else WHOLE_SLOT
+            expected = self._judges[told.own.routing].expected(told.seen, taker)
+            must = self.known.must(expected, *at, told.own)
+            again = [self._again(told, one, number) for one in later]
+            yield Slot(number, Expect(expected, must, place == 0, again))
+
+    def _again(self, told: Told, number: int, slot: int) -> int:
+        """Where a record belongs by a configuration that has come since, in a slot."""
+        takers = told.takers[number]
+        if self._in_slots:
+            takers = [one for one in takers if max(one.code, WHOLE_SLOT) == slot]
+        return self._judges[number].expected(told.seen, takers[0] if takers else Taker(NOT_HERE, NOT_HERE))
+
+    def _stands(
+        self, at: At, row: Row, told: Told | None, slot: Slot, computed: Mapping[tuple[At, int, int], Computed]
+    ) -> Stands:
+        cover = self.known.covers.get((row.code, at[0]))
+        stands = Stands(
+            row.code,
+            row.day,
+            outside=cover is None or not within(at[1], cover.spans),
+            checkable=not row.condemned and self.known.is_checkable(*at),
+            replayed=cover is not None and cover.replayed is not None and at[1] <= cover.replayed,
+            faulty=row.faulty,
+            condemned=row.condemned,
+            unread=row.unread,
         )
-    finally:
-        stored.unpersist()
+        if told is None or told.own is None:
+            return stands
+        if row.code == LETTERS:
+            stands.fits = _is_letter_of(row, told.seen.record)
+            return stands
+        places: Sequence[Difference] | None = ()
+        again = dict(zip(told.takers, slot.expect.again, strict=False)) if slot.expect is not None else {}
+        for number in self._may(at, told.own, row.code):
+            found = self._differences(row, told.seen, number, computed.get((at, row.code, number), NOTHING_SURE))
+            fits = not found and self._says_right(row, told.seen, number)
+            if number == told.own.routing:
+                places, stands.fits = found, fits
+            else:
+                stands.fits_again |= fits and again.get(number) in (row.code, EITHER, EARLIER)
+            places = places and found and places
+        stands.places = places or ()
+        self.tally.skipped += places is None
+        self.tally.contents += places is not None
+        return stands
+
+    def _differences(
+        self, row: Row, seen: Seen, number: int, computed: Mapping[str, Any] | None
+    ) -> Sequence[Difference] | None:
+        """Where a row differs from what its record holds, by one configuration; None where nothing can be said."""
+        judge, topic = self._judges[number], seen.record.tp.topic
+        key = (row.code, number, topic)
+        if key not in self._configured:
+            name, plain = self.tally.names[row.code], is_plain(judge.format_of(topic))
+            made = Configured.of(judge.routing, name, self.pinned.views[name].schema_json)
+            self._configured[key] = made if plain else replace(made, time=None)
+        try:
+            return self._configured[key].differences(
+                seen.record.value, row.of, row.rescued, row.time, lambda _: judge.row_document(seen), computed
+            )
+        except (Undecided, RecursionError):
+            return None
+
+    def _says_right(self, row: Row, seen: Seen, number: int) -> bool:
+        """Whether what a row says of its record is right: day, event time, key and headers, where it says them."""
+        record, judge = seen.record, self._judges[number]
+        time = judge.time(seen)
+        if time is not None and row.day != time // DAY_US:
+            return False
+        if None not in (time, row.time) and row.time != time and judge.says_time(row.code):
+            return False
+        if row.micros != record.micros or (row.key is not None and row.key != record.key):
+            return False
+        return row.headers is None or list(row.headers) == record.headers
 
 
-@contextmanager
-def exact_names(session: Any, views: Mapping[str, TableView]) -> Iterator[None]:
-    """Spark tells names apart by case, if a table has two that it takes for one: an earlier version made such."""
-    twins = any(_has_twins(json.loads(view.schema_json)) for view in views.values())
-    with _conf(session, {"spark.sql.caseSensitive": "true"} if twins else {}):
-        yield
+def _between(held: Held, stretches: Sequence[Stretch]) -> tuple[list[At], list[int]]:
+    """Where the rows of some stretches stand, and their numbers."""
+    places: list[At] = []
+    numbers: list[int] = []
+    for one in stretches:
+        offsets, found = held.between(one.tp, one.start, one.end)
+        places += [(one.tp, offset) for offset in offsets]
+        numbers += found
+    return places, numbers
 
 
-def _has_twins(kind: Any) -> bool:
-    """Whether a struct in a type has two fields that differ by the case of letters beyond ASCII."""
-    if not isinstance(kind, dict):
-        return False
-    fields = kind.get("fields", ())
-    names = [one["name"] for one in fields]
-    odd = [name for name in names if not name.isascii()]
-    if any(one != other and alike(one, other) for one in odd for other in names):
-        return True
-    inside = [*(one["type"] for one in fields), *(kind.get(part) for part in ("elementType", "valueType"))]
-    return any(map(_has_twins, inside))
+def _is_letter_of(row: Row, record: Record) -> bool:
+    """Whether a dead letter has what it keeps of its record."""
+    kept = record.value if record.value is None else record.value[:KEPT_BYTES]
+    same = row.micros == record.micros and row.of["key"] == record.key and row.of["value"] == kept
+    return same and list(row.of["headers"] or ()) == record.headers and row.day == _kafka_day(record)
 
 
-@contextmanager
-def _conf(session: Any, options: Mapping[str, str]) -> Iterator[None]:
-    before = {name: session.conf.get(name) for name in options}
-    for name, value in options.items():
-        session.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            session.conf.set(name, value)
-
-
-def _report(
-    verdicts: DataFrame, pinned: Pinned, topics: tuple[str, ...], fields: Fields, contents: Found
-) -> AuditReport:
-    names = {code: name for name, code in pinned.codes.items()}
-    kinds: Counter[str] = Counter()
-    checked = letters = 0
-    counted = verdicts.groupBy("kind", "code").agg(
-        sf.sum("amount").alias("amount"),
-        sf.sum("in_topic").alias("in_topic"),
-        sf.sum(sf.col("twin").cast("int")).alias("twins"),
-    )
-    twins = 0
-    taken_out: Counter[str] = Counter()
-    for row in counted.collect():
-        kinds[row.kind] += row.amount
-        if row.kind == "filtered":
-            taken_out[_taken_out_of(row.code, names)] += row.amount
-        twins += row.twins
-        checked += row.in_topic if row.kind != "unchecked" else 0
-        letters += row.amount if row.kind == "once" and row.code == LETTERS else 0
-    bad = [found for kind in FINDINGS if kinds[kind] for found in _bad_offsets(verdicts, kind, names)]
-    bad += contents.bad
-    kinds += Counter(different=contents.alone)
-    kinds -= Counter(once=contents.alone)
-    other = ("once", "pending", "gone", "unchecked")
-    wanted: dict[str, Any] = {name: int(kinds[name]) for name in (*FINDINGS, *other)}
-    return AuditReport(
-        topics,
-        checked=checked,
-        dead_letters=letters,
-        replaying=twins,
-        filtered=taken_out.pop(TOMBSTONES, 0),
-        unrouted=taken_out.pop(NO_TABLE, 0),
-        filtered_by_table=dict(sorted(taken_out.items())),
-        examples=examples(bad, EXAMPLES_MAX),
-        missing_by_table=_missing(verdicts, names) if kinds["missing"] else (),
-        content_share=contents.share,
-        contents=contents.compared,
-        contents_skipped=contents.skipped,
-        differing=contents.differing,
-        checked_columns={names[code]: tuple(f["name"] for f in some) for code, some in fields.items()},
-        **wanted,
-    )
-
-
-def _taken_out_of(code: int, names: Mapping[int, str]) -> str:
-    """The table whose filter takes records out, or what they are that no table gets to see. code: as expected."""
-    table = sifted_from(code)
-    if table is not None:
-        return names[table]
-    return TOMBSTONES if code == FILTERED else NO_TABLE
-
-
-def _bad_offsets(verdicts: DataFrame, kind: str, names: Mapping[int, str]) -> list[BadOffset]:
-    found = verdicts.filter(sf.col("kind") == kind).orderBy("code", *PARTITION, "offset").limit(BAD_OFFSETS_MAX)
-    return [BadOffset(kind, names[r.code], r.topic, r.partition, r.offset, names[r.other]) for r in found.collect()]
-
-
-def _missing(verdicts: DataFrame, names: Mapping[int, str]) -> tuple[Missing, ...]:
-    grouped = verdicts.filter(sf.col("kind") == "missing").groupBy("code", *PARTITION)
-    found = grouped.agg(sf.count("offset").alias("n"), sf.min("offset").alias("a"), sf.max("offset").alias("b"))
-    rows = [Missing(names[r.code], r.topic, r.partition, r.n, r.a, r.b) for r in found.collect()]
-    return tuple(sorted(rows, key=lambda one: (one.table, one.topic, one.partition)))
+def _kafka_day(record: Record) -> int:
+    return _NO_DAY if record.micros is None else record.micros // DAY_US

@@ -1,76 +1,133 @@
-"""The live files of a table at one version, as its log lists them, and which of them are on disk.
+"""The live files of a table at one version, as its log lists them, which of them are there, and their rows.
 
-What its files tell is read from them; else it is Spark's to read, which costs two jobs a table.
+What its files tell is read from them; else it is Spark's to read.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import unquote
 
-from pyspark.sql import DataFrame
+import pyarrow as pa
 
-from exporter.lake import log_files
-from exporter.lake.gateway import Gateway
 from exporter.lake.lake import Lake
+from exporter.lake.rows import Add, is_plain
 from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.operate.audit.report import AbsentFile, TableCount
+from exporter.stores.file_rows import file_rows, in_columns
 from exporter.stores.live import LiveSizes
+from exporter.stores.store import Store
 from offsets.names import BadName, DataFile
+from offsets.ranges import TopicPartition
 from offsets.table_log import TableView
 
 log = get_logger(__name__)
 
-FILES_AT_A_TIME = 1_000
+FILE_THREADS = 4
+Ranges = Mapping[TopicPartition, tuple[int, int]]
+"""Offsets start..end-1 of each partition."""
 
 
 @dataclass(frozen=True)
 class LiveFiles:
-    """The live files of one snapshot; `frame` reads all that are there."""
+    """The live files of one snapshot. there: the `add` actions of those that are there.
 
-    frame: DataFrame
+    by_spark: all of their rows in some columns, where the files themselves do not tell; None where they do.
+    """
+
+    store: Store
     count: TableCount
     absent: tuple[AbsentFile, ...]
+    there: Sequence[Add]
+    by_spark: Callable[[pa.Schema], pa.Table] | None = None
+
+    def rows(self, wanted: pa.Schema, may: Callable[[Add], bool]) -> pa.Table:
+        """Rows in some columns. may: whether a file may hold rows that are asked for; others may be left out."""
+        if self.by_spark is not None:
+            return self.by_spark(wanted)
+        some = [add for add in self.there if may(add)]
+        with ThreadPoolExecutor(FILE_THREADS, thread_name_prefix="audit-rows") as pool:
+            found = pool.map(lambda add: list(file_rows(self.store, add, wanted)), some)
+            return pa.concat_tables([wanted.empty_table(), *(part for parts in found for part in parts)])
 
 
 def live_files(lake: Lake, name: str, view: TableView) -> LiveFiles:
-    """Look for each live file on disk; a missing one would make every query on the table fail."""
-    table, gateway = lake.table(name), lake.gateway
-    delta_log = gateway.log(table.uri)
-    snapshot = delta_log.getSnapshotAt(view.version, gateway.none, gateway.none, False)
-    replayed = log_files.adds_at(table.store, view.version)
-    listed = None if replayed is not None else snapshot.allFiles().collectAsList()
+    """Look for each live file; a missing one would make every query on the table fail."""
+    table = lake.table(name)
+    adds = table.files_at(view.version)
     absent: list[AbsentFile] = []
-    there: list[dict[str, Any]] = []
-    files, rows, days, on_disk = 0, 0, set(), LiveSizes(table.store)
-    for add in _read(gateway, listed) if replayed is None else replayed:
-        files += 1
+    there: list[Add] = []
+    rows, days, on_disk = 0, set(), LiveSizes(table.store)
+    for add in adds:
         rows += _numbers(add.get("stats"), "numRecords") or 0
         rows -= (add.get("deletionVector") or {}).get("cardinality", 0)
         days.add(json.dumps(add["partitionValues"], sort_keys=True))
         size = on_disk.of(add["path"])
-        if size != add["size"]:
-            absent.append(_absent_file(name, add, size, view.partition_columns))
-        elif replayed is not None:
+        if size == add["size"]:
             there.append(add)
-    if replayed is not None:
-        listed = gateway.adds(there)
-    elif absent:
-        kept = gateway.not_among("path", (file.path for file in absent))
-        listed = snapshot.allFiles().filter(kept).collectAsList()
-    frame = DataFrame(delta_log.createDataFrame(snapshot, gateway.to_seq(listed), False, gateway.none), lake.session)
-    return LiveFiles(frame, TableCount(name, rows, files, len(days), view.version), tuple(absent))
+        else:
+            absent.append(_absent_file(name, add, size, view.partition_columns))
+    count = TableCount(name, rows, len(adds), len(days), view.version)
+    by_spark = None if is_plain(view, there) else _BySpark(lake, name, view, [add["path"] for add in there])
+    return LiveFiles(table.store, count, tuple(absent), there, by_spark)
 
 
-def _read(gateway: Gateway, adds: Any) -> Iterator[dict[str, Any]]:
-    """The `add` actions of a Java list as Python values, some at a time."""
-    for start in range(0, adds.size(), FILES_AT_A_TIME):
-        some = adds.subList(start, min(adds.size(), start + FILES_AT_A_TIME))
-        yield from json.loads(gateway.to_json(gateway.to_seq(some)))
+class _BySpark:
+    """All rows of a table's files, once for all that are asked for."""
+
+    def __init__(self, lake: Lake, name: str, view: TableView, paths: Sequence[str]) -> None:
+        self._lake = lake
+        self._name = name
+        self._view = view
+        self._paths = paths
+        self._known: pa.Table | None = None
+
+    def __call__(self, wanted: pa.Schema) -> pa.Table:
+        if self._known is None:
+            from pyspark.sql import DataFrame
+
+            rows = self._lake.table(self._name).rows_of(self._view.version, self._paths)
+            there = {field["name"] for field in json.loads(self._view.schema_json)["fields"]}
+            names = ["`" + field.name.replace("`", "``") + "`" for field in wanted if field.name in there]
+            held = DataFrame(rows, self._lake.session).select(names).toArrow()
+            self._known = in_columns(held, wanted, held.num_rows)
+        return self._known
+
+
+def may_hold(add: Add, ranges: Ranges) -> bool:
+    """Whether a file may have rows of some offsets, by its statistics."""
+    bounds = _bounds(add)
+    if bounds is None:
+        return True
+    (topic, partition), (least, most) = bounds
+    some = [ranges[tp] for tp in ranges if topic in (None, tp.topic) and partition in (None, tp.partition)]
+    return any(least < end and start <= most for start, end in some)
+
+
+def may_hold_others(add: Add, ranges: Ranges) -> bool:
+    """Whether a file may have rows of other offsets, or of none."""
+    bounds = _bounds(add)
+    if bounds is None or None in bounds[0] or _numbers(add["stats"], "nullCount", "_kafka", "offset") != 0:
+        return True
+    (topic, partition), (least, most) = bounds
+    start, end = ranges.get(TopicPartition(topic, partition), (0, 0))
+    return least < start or most >= end
+
+
+def _bounds(add: Add) -> tuple[tuple[Any, Any], tuple[int, int]] | None:
+    """The only topic and partition of a file, None where there may be several; its least and greatest offset."""
+    told = json.loads(add.get("stats") or "{}")
+    least, most = (told.get(name, {}).get("_kafka") or {} for name in ("minValues", "maxValues"))
+    offsets = least.get("offset"), most.get("offset")
+    if type(offsets[0]) is not int or type(offsets[1]) is not int:
+        return None
+    only = [least.get(name) if least.get(name) == most.get(name) else None for name in ("topic", "partition")]
+    return (only[0], only[1]), (int(offsets[0]), int(offsets[1]))
 
 
 def _numbers(stats: str | None, *path: str) -> int | None:
@@ -81,7 +138,7 @@ def _numbers(stats: str | None, *path: str) -> int | None:
     return found if isinstance(found, int) else None
 
 
-def _absent_file(name: str, add: Mapping[str, Any], size: int | None, cut_by: Sequence[str]) -> AbsentFile:
+def _absent_file(name: str, add: Add, size: int | None, cut_by: Sequence[str]) -> AbsentFile:
     """What was in the file: from its statistics, else from its name."""
     stats = add.get("stats")
     partition = _numbers(stats, "minValues", "_kafka", "partition")

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
-from pyspark.sql import functions as sf
+import pyarrow as pa
 
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.schemas import KnownSchemas
@@ -36,6 +37,13 @@ from offsets.ranges import OffsetRange, TopicIdentity, TopicPartition, first_ove
 from offsets.table_log import CONFIG_PROPERTY, TABLE_PROPERTY, TableView
 
 FOREVER = 2**63 - 1
+_GAP = pa.schema([
+    ("stage", pa.string()), ("event_type", pa.string()), ("first_offset", pa.int64()), ("last_offset", pa.int64()),
+    ("_kafka", pa.struct([
+        ("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), ("epoch", pa.int32()),
+    ])),
+])  # fmt: skip
+"""What a row says of a gap."""
 
 
 @dataclass(frozen=True)
@@ -199,20 +207,25 @@ def pin_gaps(pinned: Pinned, app: str, topics: Sequence[str], files: Mapping[str
     letters = pinned.views.get(DEAD_LETTERS)
     if letters is None or not recorded_gaps(letters.transactions, app):
         return
-    frame, kafka = files[DEAD_LETTERS].frame, sf.col("_kafka")
-    frame = frame.filter((sf.col("stage") == "gap") & kafka["topic"].isin(*topics) & kafka["offset"].isNull())
-    columns = ["event_type", "_kafka.topic", "_kafka.partition", "_kafka.epoch", "first_offset", "last_offset"]
+    rows = files[DEAD_LETTERS].rows(_GAP, lambda add: True).to_pylist()
+    found = [(row, row["_kafka"] or {}) for row in rows if row["stage"] == "gap"]
+    found = [(row, at) for row, at in found if at.get("topic") in topics and at["offset"] is None]
     by_epoch: dict[tuple[str, TopicPartition, int], list[OffsetRange]] = {}
-    for row in frame.select(columns).sort("event_type", "topic", "partition", "first_offset").collect():
-        lost, tp = OffsetRange(row.first_offset, row.last_offset), TopicPartition(row.topic, row.partition)
-        if row.epoch < first_epoch(letters.transactions, app, tp):
+    for row, at in sorted(found, key=lambda one: _place(*one)):
+        lost, tp = OffsetRange(row["first_offset"], row["last_offset"]), TopicPartition(at["topic"], at["partition"])
+        name, epoch = row["event_type"], at["epoch"]
+        if epoch < first_epoch(letters.transactions, app, tp):
             continue
-        by_epoch.setdefault((row.event_type, tp, row.epoch), []).append(lost)
-        pinned.gaps.setdefault((row.event_type, tp), []).append((lost.first_offset - 1, lost.last_offset))
-        pinned.notes.append(f"table {row.event_type}, {tp}: offsets {lost} are a recorded gap")
+        by_epoch.setdefault((name, tp, epoch), []).append(lost)
+        pinned.gaps.setdefault((name, tp), []).append((lost.first_offset - 1, lost.last_offset))
+        pinned.notes.append(f"table {name}, {tp}: offsets {lost} are a recorded gap")
     for (name, tp, _), ranges in by_epoch.items():
         if twice := first_overlap(ranges):
             pinned.problems.append(f"the gap {twice[0]} of table {name}, {tp} is recorded twice")
+
+
+def _place(row: Mapping[str, Any], at: Mapping[str, Any]) -> tuple[Any, ...]:
+    return row["event_type"], at["topic"], at["partition"], row["first_offset"]
 
 
 def pin_schemas(lake: Lake, routings: Sequence[Routing]) -> dict[str, KnownSchemas]:

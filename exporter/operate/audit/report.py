@@ -139,9 +139,8 @@ class AuditReport:
     replaying: rows still in the dead letters though a replay has put them into their table; they count as the table's.
     unchecked: records whose routing configuration is not recorded or cannot be read. filtered: tombstones that are to
     be counted and to stand in no table; unrouted: the same of records whose event type no table takes;
-    filtered_by_table: of those that the filter of a table takes out of it. contents: records whose columns and
-    `_rescued` were compared with the whole value, of content_share of all; contents_skipped: too long for that, or
-    their schema is not decided.
+    filtered_by_table: of those that the filter of a table takes out of it. contents: rows whose columns and `_rescued`
+    were compared with the whole value; contents_skipped: it is too long for that, or its schema is not decided.
     A record that several tables take is checked once, and counts for each of them in the other numbers.
     """
 
@@ -164,7 +163,6 @@ class AuditReport:
     unrouted: int = 0
     filtered_by_table: Mapping[str, int] = field(default_factory=dict)
     replaying: int = 0
-    content_share: float = 0.0
     contents: int = 0
     contents_skipped: int = 0
     absent_files: int = 0
@@ -202,10 +200,9 @@ class AuditReport:
             f"  once {self.once} (dead letters {self.dead_letters}), pending {self.pending}, "
             f"before the first position {self.before_first}, gone from the topic {self.gone}"
         )
-        if self.content_share:
+        if self.contents or self.contents_skipped:
             long = f", {self.contents_skipped} cannot be" if self.contents_skipped else ""
-            of = "all" if self.content_share >= 1 else f"{100 * self.content_share:.4g} % of all"
-            lines.append(f"  contents compared whole: {self.contents} ({of}){long}")
+            lines.append(f"  contents compared whole: {self.contents}{long}")
         lines += [f"  {_LABELS[kind]} {getattr(self, kind)}" for kind in FINDINGS if getattr(self, kind)]
         lines += [f"  live files absent {self.absent_files}"] if self.absent_files else []
         lines += [f"  not checked {self.unchecked}"] if self.unchecked else []

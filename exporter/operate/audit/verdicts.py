@@ -1,11 +1,20 @@
-"""What became of each offset: its record and its rows side by side, and the first verdict that holds. Pure columns."""
+"""What became of one offset: its record and its rows side by side, and the first verdict that holds. Pure.
+
+Where several tables may take a record, its offset has a slot for each of them, with a verdict of its own:
+
+    slot     code of a table, or WHOLE_SLOT, that of a dead letter of the record as a whole
+    a whole dead letter    accounts for all slots of its offset, and then no table has a row; but that of a condemned
+                           record only for those without one (protocol 3.9)
+
+A replay of dead letters judges a record anew, by a later configuration, and moves its row into a type's table. So a row
+may be right by any configuration since its record was exported, and while a replay is interrupted it stands twice.
+"""
 
 from __future__ import annotations
 
-from datetime import date
-
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sf
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from exporter.operate.audit.codes import (
     EARLIER,
@@ -17,83 +26,174 @@ from exporter.operate.audit.codes import (
     SIFTED,
     UNKNOWN,
     UNROUTED,
+    WHOLE,
 )
-from exporter.operate.audit.columns import PARTITION, RECORDS, VERDICTS, nowhere
-from exporter.operate.audit.replays import NoReplays
-from exporter.operate.audit.rules import slots
+
+WHOLE_SLOT = 0
+WHOLE_STAGES = ("size", "route", "condemned", "gap")
+"""Stages of dead letters that are of a record as a whole."""
+DONE = "done"
+"""Verdict on a slot of which another one of its offset tells."""
+COUNTED = (FILTERED, UNROUTED, EARLIER_UNROUTED)
+"""What is only to be counted; so is what a filter takes out."""
 
 
-def verdicts_of(
-    records: DataFrame, rows: DataFrame, day: date | None, replays: NoReplays, in_slots: bool = False
-) -> DataFrame:
-    """One row per (topic, partition, offset), with VERDICTS. day: only offsets whose row or record is of this day.
+class Expect(NamedTuple):
+    """What a record asks of a slot. must: it certainly has a row. leads: the slot counts the record.
 
-    in_slots: one for each slot of an offset (rules/slots.py).
+    again: expected codes by each configuration that has come since, where there are replays.
     """
-    both = records.withColumn("in_topic", sf.lit(1)).unionByName(
-        rows.withColumn("in_topic", sf.lit(0)), allowMissingColumns=True
-    )
-    if in_slots:  # all slots of an offset in one place, for what they say of each other
-        both = both.repartition(*PARTITION, "offset")
-    grouped = both.groupBy(*PARTITION, "offset", *(["slot"] if in_slots else [])).agg(
-        sf.sum("in_topic").alias("in_topic"),
-        sf.count("code").alias("rows"),
-        sf.min("code").alias("code"),
-        sf.max("code").alias("code_max"),
-        *(sf.max(name).alias(name) for name in (*RECORDS, "faulty", "unread", "outside", "checkable")),
-        *replays.of_the_row(),
-        *(sf.max(name).alias(name) for name in (slots.TOLD if in_slots else ())),
-        sf.min("row_day").alias("row_day_min"),
-    )
-    grouped = replays.settled(grouped)
-    if in_slots:
-        grouped = slots.seen_together(grouped)
-    if day is not None:
-        wanted = sf.lit(day)
-        of_rows = (sf.col("row_day") == wanted) | (sf.col("row_day_min") == wanted)
-        of_record = sf.coalesce("event_day", "kafka_day") == wanted
-        grouped = grouped.filter(sf.when(sf.col("rows") > 0, of_rows).otherwise(of_record))
-    expected, code = sf.col("expected"), sf.col("code")
-    belongs = sf.col("belongs") if in_slots else sf.greatest(expected, sf.lit(LETTERS))
-    second = sf.when(sf.col("rows") > 1, sf.col("code_max"))  # else the dead letter of the whole record
-    other = sf.when(sf.col("kind") == "twice", second).otherwise(belongs)
-    place = sf.when(sf.col("kind") == "filtered", expected).otherwise(sf.greatest(expected, sf.lit(LETTERS)))
-    return (
-        grouped.withColumn("kind", slots.kind_of(_kind()) if in_slots else _kind())
-        .withColumn("amount", sf.when(nowhere(), sf.col("rows")).otherwise(sf.lit(1)))
-        .withColumn("other", sf.coalesce(other, sf.lit(LETTERS)))
-        .withColumn("code", sf.when(sf.col("rows") > 0, code).otherwise(place))
-        .withColumn("in_topic", sf.coalesce("leads", sf.lit(0)) if in_slots else sf.col("in_topic"))
-        .select(VERDICTS)
-    )
+
+    expected: int
+    must: bool
+    leads: bool = True
+    again: Sequence[int] = ()
 
 
-def _kind() -> Column:
-    """The verdict on one offset; the first that holds."""
-    code, expected, rows = sf.col("code"), sf.col("expected"), sf.col("rows")
-    in_letters = code == LETTERS
-    counted = expected.isin(FILTERED, UNROUTED, EARLIER_UNROUTED) | (expected <= SIFTED)
-    misplaced = sf.when(counted, "unfiltered").otherwise("wrong_table")
-    no_letter = expected.isin(FILTERED, UNROUTED, NOT_HERE) & ~sf.col("unread")
-    accounted = (in_letters & ~no_letter) | (code == expected) | expected.isin(EITHER, EARLIER)
-    right_hash = sf.when(in_letters, sf.col("letter_hash")).otherwise(sf.col("typed_hash"))
-    right_day = sf.when(in_letters, sf.col("kafka_day")).otherwise(sf.col("event_day"))
-    differs = sf.coalesce(sf.col("row_hash") != right_hash, sf.lit(False)) & (expected != EITHER)
-    differs = differs | (right_day.isNotNull() & ~sf.col("row_day").eqNullSafe(right_day)) | ~accounted
-    differs = differs | sf.coalesce(sf.col("row_time") != sf.col("event_time"), sf.lit(False))
-    for row, record in (("row_key", "key_hash"), ("row_headers", "headers_hash")):
-        differs = differs | (sf.col(row).isNotNull() & ~sf.col(row).eqNullSafe(sf.col(record)))
-    differs = sf.col("faulty") | (differs & ~sf.col("again_fits") & ~sf.col("unread"))
-    return (
-        sf.when(nowhere(), "foreign")
-        .when(rows > 1, "twice")
-        .when((rows == 1) & sf.col("outside"), "outside")
-        .when((rows == 1) & (sf.col("in_topic") == 0), sf.when(sf.col("checkable"), "foreign").otherwise("gone"))
-        .when(expected == UNKNOWN, "unchecked")
-        .when((rows == 1) & ~accounted & ~sf.col("again_table"), misplaced)
-        .when((rows == 1) & differs, "different")
-        .when(rows == 1, "once")
-        .when(counted, "filtered")
-        .when(sf.col("must"), "missing")
-        .otherwise("pending")
-    )
+@dataclass
+class Stands:
+    """What is known of one row. fits: it holds what its record says, by the configuration of then, or a later one.
+
+    day: by which it is found. checkable: its record can be seen. replayed: a replay may have added it. places: where
+    its contents differ.
+    """
+
+    code: int
+    day: int | None
+    outside: bool = False
+    checkable: bool = False
+    replayed: bool = False
+    faulty: bool = False
+    condemned: bool = False
+    unread: bool = False
+    fits: bool = True
+    fits_again: bool = False
+    places: Sequence[Any] = ()
+
+
+@dataclass
+class Slot:
+    """One slot of an offset: what its record expects of it, and its rows."""
+
+    number: int
+    expect: Expect | None
+    rows: list[Stands] = field(default_factory=list)
+    twin: bool = False
+    expected: int | None = None
+    belongs: int = LETTERS
+
+    def __post_init__(self) -> None:
+        if self.expect is not None:
+            self.expected = self.expect.expected
+            self.belongs = max(self.expected, LETTERS)
+
+    @property
+    def code(self) -> int:
+        """Of the table that has the row; of several the first."""
+        return min(row.code for row in self.rows)
+
+    @property
+    def again_table(self) -> bool:
+        """Whether a configuration since then accounts for the row's table."""
+        return any(row.replayed and _here(row.code, self._again) for row in self.rows)
+
+    @property
+    def _again(self) -> Sequence[int]:
+        return self.expect.again if self.expect is not None else ()
+
+    def without_twin(self) -> None:
+        """One row in the dead letters, one in a table that had a replay: it was interrupted before its DELETE."""
+        if len(self.rows) != 2:
+            return
+        letter, other = sorted(self.rows, key=lambda row: row.code)
+        if letter.code == LETTERS != other.code and other.replayed:
+            self.rows, self.twin = [other], True
+
+
+class Verdict(NamedTuple):
+    """code: of the table that has the row, or should. other: another one that is concerned. counts: of the record."""
+
+    kind: str
+    code: int
+    other: int
+    counts: int
+    twin: bool
+
+
+def verdicts(slots: Sequence[Slot], is_there: bool, in_slots: bool, replays: bool) -> list[tuple[Slot, Verdict]]:
+    """On each slot of an offset. is_there: its record is in the topic. in_slots: several tables may take one record."""
+    if replays:
+        for slot in slots:
+            slot.without_twin()
+    if not in_slots:
+        return [(slot, _verdict(slot, _kind(slot, is_there), int(is_there))) for slot in slots]
+    whole = [slot for slot in slots if slot.number == WHOLE_SLOT and slot.rows]
+    lone = any(not any(row.condemned for row in slot.rows) for slot in whole)
+    moved = any(slot.number != WHOLE_SLOT and slot.rows and slot.again_table for slot in slots)
+    first = max((s.expected for s in slots if s.number == WHOLE_SLOT and s.expected is not None), default=NOT_HERE)
+    of_all = first if first in (EARLIER, EITHER, UNKNOWN) else NOT_HERE
+    theirs = max((max(slot.expected, LETTERS) for slot in slots if slot.expected is not None), default=LETTERS)
+    found = []
+    for slot in slots:
+        slot.belongs = slot.expected if slot.expected is not None and slot.expected >= LETTERS else theirs
+        if slot.expected is None and is_there:
+            slot.expected = of_all
+        slot.twin |= slot.number == WHOLE_SLOT and bool(slot.rows) and moved
+        if not slot.rows and slot.expected in (None, WHOLE, NOT_HERE):
+            continue
+        elsewhere = slot.number != WHOLE_SLOT and is_there
+        if (slot.number == WHOLE_SLOT and moved) or (elsewhere and whole and not slot.rows):
+            kind = DONE
+        elif elsewhere and lone and not slot.again_table:
+            kind = "twice"
+        else:
+            kind = _kind(slot, is_there)
+        leads = slot.expect is not None and slot.expect.leads
+        found.append((slot, _verdict(slot, kind, int(leads))))
+    return found
+
+
+def _verdict(slot: Slot, kind: str, counts: int) -> Verdict:
+    expected = LETTERS if slot.expected is None else slot.expected
+    asked = expected if kind == "filtered" else max(expected, LETTERS)
+    code = slot.code if slot.rows else asked
+    other = slot.belongs
+    if kind == "twice":  # beside the only row: the dead letter of the whole record
+        other = max(row.code for row in slot.rows) if len(slot.rows) > 1 else LETTERS
+    return Verdict(kind, code, other, counts, slot.twin)
+
+
+def _kind(slot: Slot, is_there: bool) -> str:
+    """The verdict on one slot by itself; the first that holds."""
+    expected = slot.expected
+    counted = expected is not None and (expected in COUNTED or expected <= SIFTED)
+    if len(slot.rows) > 1:
+        return "twice"
+    if slot.rows:
+        return _of_row(slot, slot.rows[0], is_there, counted)
+    if expected == UNKNOWN:
+        return "unchecked"
+    if counted:
+        return "filtered"
+    return "missing" if slot.expect is not None and slot.expect.must else "pending"
+
+
+def _of_row(slot: Slot, row: Stands, is_there: bool, counted: bool) -> str:
+    if row.outside:
+        return "outside"
+    if not is_there:
+        return "foreign" if row.checkable else "gone"
+    if slot.expected == UNKNOWN:
+        return "unchecked"
+    no_letter = slot.expected in (FILTERED, UNROUTED, NOT_HERE) and not row.unread
+    accounted = (row.code == LETTERS and not no_letter) or _here(row.code, [slot.expected])
+    if not accounted and not slot.again_table:
+        return "unfiltered" if counted else "wrong_table"
+    right = row.unread or (accounted and row.fits) or row.fits_again
+    return "once" if right and not row.faulty else "different"
+
+
+def _here(code: int, expected: Sequence[int | None]) -> bool:
+    return any(code == one or one in (EITHER, EARLIER) for one in expected)
+
+

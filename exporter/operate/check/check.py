@@ -85,7 +85,7 @@ def check(
                       "declare types in [types.<event type>]")  # fmt: skip
     java = _found("java", lambda: f"{find_java()}")
     yield java
-    sets = ("spark", *settings.store.java.jar_sets, *(("kafka",) if deep else ()))
+    sets = ("spark", *settings.store.java.jar_sets)
     jars = _found("jars", lambda: f"{sum(len(jar_paths(name)) for name in sets)} jars, sha256 verified")
     yield jars
     yield from check_broker(settings, create_control)
@@ -239,7 +239,7 @@ def _storage(settings: Settings) -> Iterator[Finding]:
 
 def _tables(settings: Settings, deep: bool, more: More) -> Iterator[Finding]:
     java = settings.store.java
-    session = spark.start(settings.deployment, "exporter check", short_lived=True, java=java, kafka=deep)
+    session = spark.start(settings.deployment, "exporter check", short_lived=True, java=java)
     try:
         if (executors := check_executors(settings, session)) is not None:
             yield executors

@@ -11,7 +11,7 @@ from typing import Any
 
 from exporter.errors import ExporterError, LogCleaned
 from exporter.finding import Finding
-from exporter.kafka.options import kafka_python_options, spark_kafka_options
+from exporter.kafka.options import kafka_python_options
 from exporter.kafka.topics import TopicReader, partitions_of
 from exporter.lake.accidents import History
 from exporter.lake.lake import Lake
@@ -61,7 +61,7 @@ def compare(bench: Workbench, settings: Settings) -> Iterator[Finding]:
         yield Finding(LOG, "warn", f"it holds nothing of this table: {cleaned.message}", cleaned.hint)
     except WalUnreachable as error:
         yield Finding(LOG, "error", error.message, "check `wal_endpoint`, or see `exporter check`")
-    report = audit(bench.lake, bench.topics, bench.routing, spark_kafka_options(settings))
+    report = audit(bench.lake, bench.topics, bench.routing)
     for name, why in unproven.items():
         if report.clean:
             hint = "`exporter repair --rewind --apply` accepts it; then the export goes on"

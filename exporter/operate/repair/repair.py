@@ -37,7 +37,6 @@ from offsets.ranges import TopicPartition
 
 def repair(
     bench: Workbench,
-    kafka_options: Mapping[str, str],
     action: str,
     former: str,
     first_position: FirstPosition,
@@ -47,16 +46,14 @@ def repair(
 ) -> list[RepairRow]:
     """action: rewind, rebase, adopt (the tables of app `former`), skip (`skipped`), or log.
 
-    first_position: where a new topic begins.
-
-    kafka_options: of Spark's source, for an audit. journal: of the write-ahead log.
+    first_position: where a new topic begins. journal: of the write-ahead log.
 
     Raises NothingToRepair, Refused if the tables do not decide it, Fenced if they do not come to rest.
     """
     topics = bench.topics
 
     def compared() -> AuditReport:
-        return audit(bench.lake, topics, bench.routing, kafka_options)
+        return audit(bench.lake, topics, bench.routing)
 
     lake, identities, journal = bench.lake, topics.identities(), journal or Journal()
     log_check = LogCheck(lake, journal)

@@ -92,7 +92,7 @@ def test_a_repair_that_finds_all_in_order_has_not_failed(tmp_path: Path, monkeyp
 
     monkeypatch.setattr("exporter.operate.repair.repair.repair", nothing)
     bench = nullcontext(SimpleNamespace(routing=None))
-    monkeypatch.setattr("exporter.workbench.open_workbench", lambda _, kafka: bench)
+    monkeypatch.setattr("exporter.workbench.open_workbench", lambda _: bench)
     monkeypatch.setattr("exporter.workbench.open_journal", lambda *_: None)
     found = invoked(tmp_path, "repair", "--rewind")
     assert (found.exit_code, found.stdout) == (0, "")

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest import mock
 
 import pytest
 
@@ -18,10 +16,8 @@ from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.core.writers import Writer, WriterKey
 from exporter.lake.accidents import History
 from exporter.operate.audit.audit import _logs
-from exporter.operate.audit.files import live_files
 from exporter.operate.audit.pin import Pinned, pin
 from exporter.protocol.recover import Recovery
-from exporter.stores.file import FileStore
 from exporter.wal.check import history
 from offsets.crosscheck import Agree, Switch
 from offsets.names import AppId
@@ -182,24 +178,3 @@ def test_an_audit_goes_through_all_positions_once_and_not_for_each_partition() -
     logs = _logs(topics, TPS, Pinned({}, positions=positions, spans=spans), {})
     assert {(one.first, one.next) for one in logs.values()} == {(0, 16)}
     assert (positions.times, spans.times) == (1, 1)
-
-
-def test_the_live_files_of_a_table_are_handed_over_at_one_go(tmp_path: Path) -> None:
-    """A call over the gateway for each file of many partitions was most of what listing them took."""
-    (tmp_path / "_delta_log").mkdir()
-    adds = [
-        {"path": f"{tp.partition}.parquet", "size": 1, "partitionValues": {"day": "2026-11-01"}} for tp in TPS
-    ]
-    lines = "\n".join(json.dumps({"add": add}) for add in adds)
-    (tmp_path / "_delta_log" / f"{0:020d}.json").write_text(lines)
-    for add in adds:
-        (tmp_path / str(add["path"])).write_text("x")
-    handed: list[Any] = []
-    log = SimpleNamespace(getSnapshotAt=lambda *_: None, createDataFrame=lambda *given: given)
-    gateway = SimpleNamespace(
-        log=lambda uri: log, none=None, adds=lambda some: handed.append([*some]) or "a list", to_seq=lambda some: some
-    )
-    table = SimpleNamespace(store=FileStore(str(tmp_path)), uri=str(tmp_path))
-    fake: Any = SimpleNamespace(table=lambda name: table, gateway=gateway, session=mock.Mock())
-    found = live_files(fake, "click", TableView(0, "id", "f", {}))
-    assert handed == [adds] and (found.count.files, found.absent) == (len(adds), ())

@@ -9,11 +9,11 @@ import json
 import struct
 import sys
 import uuid
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 import fastavro
-import pyarrow as pa
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, timestamp_pb2, wrappers_pb2
 
@@ -21,12 +21,14 @@ from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.schemas import KnownSchemas, SchemaText, Unknown
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
+from exporter.operate.audit.codes import EITHER, FILTERED, LETTERS
 from exporter.operate.audit.contents.documents import equal, same_scalar
 from exporter.operate.audit.contents.typed import Day, Floating, Instant
-from exporter.operate.audit.expected.expected import check
+from exporter.operate.audit.opinion import Judge, Seen
+from exporter.operate.audit.readers.formats import check
 from exporter.operate.audit.readers.reader import NoValue, Refused, Sent, Undecided
-from exporter.operate.audit.readers.reading import Reading, event_type_of
-from exporter.operate.audit.readers.telling import telling
+from exporter.operate.audit.readers.reading import Reading, Readings, event_type_of
+from exporter.operate.audit.records import Record
 from offsets.ranges import TopicPartition
 from tests.support.proto_files import classes, text_of
 
@@ -364,27 +366,50 @@ def test_the_event_type_is_the_schema_s_name_or_a_field() -> None:
     assert {key: event_type_of(value, TypeFrom(*key)) for key in wanted} == wanted  # type: ignore[arg-type]
 
 
-def test_workers_tell_each_configuration_what_it_asks_for() -> None:
-    """By index; nothing of the formats that Spark reads, and of null values. The null of a union is told as such."""
+def test_a_configuration_says_what_it_asks_a_value_for() -> None:
+    """Event type and time, as the format of its topic has them. The null of a union says that there is no value."""
     schema = {"type": "record", "name": "a.R", "fields": [{"name": "n", "type": "long"}]}
-    optional = ValueFormat("avro", schemas=(("a", json.dumps(["null", schema])),))
-    run = telling((Routing(TypeFrom("topic"), EventTime("record"), (), value_format=optional),), {}, 100)
-    row = {"value": b"\0", "topic": "t", "partition": 0, "offset": 0, "headers": []}
-    (found,) = run(iter([pa.RecordBatch.from_pylist([row])]))
-    assert [one["empty"] for one in found.column("told")[0].as_py()] == [True]
+
+    def judged(value: bytes | None, topic: str = "t", **changed: Any) -> tuple[Any, ...]:
+        said = {"type_from": TypeFrom("schema", "short"), "event_time": EventTime("record"), "types": (), **changed}
+        routing = Routing(**said)
+        routing = replace(routing, decoder_version=routing.decoder_here)
+        judge = Judge(routing, 0, {"dead_letters": LETTERS, "R": 1}, Readings({}))
+        seen = Seen(Record(TopicPartition(topic, 0), 0, 7, None, value, len(value or b""), []))
+        (taker,) = judge.takers(seen)
+        return judge.event_type(seen), judge.time(seen), judge.expected(seen, taker)
+
+    optional = ValueFormat("avro", schemas=(("a", json.dumps(["null", schema])),), tombstones="count")
+    assert judged(b"\0", value_format=optional) == judged(None, value_format=optional) == (None, 7, FILTERED)
     form = ValueFormat("avro", schemas=(("a", json.dumps(schema)),))
-    said: dict[str, Any] = {"type_from": TypeFrom("schema", "short"), "types": ()}
-    first = Routing(**said, event_time=EventTime("json", "n", "ms"), value_format=form)
-    second = Routing(**said, event_time=EventTime("record"), topic_formats=(("t", form),))
-    rows = [{"value": value, "topic": topic, "partition": 0, "offset": 0, "headers": []}
-            for value, topic in ((b"\x02", "t"), (b"\x02", "u"), (b"", "t"), (None, "t"))]  # fmt: skip
-    run = telling((first, second), {}, 100)
-    (found,) = run(iter([pa.RecordBatch.from_pylist(rows)]))
-    good = {"whole": True, "doubtful": False, "empty": False, "event_type": "R"}
-    bad = {"whole": False, "doubtful": False, "empty": False, "event_type": None, "time": None}
-    timed, untimed = {**good, "time": 1_000}, {**good, "time": None}
-    assert found.column("told").to_pylist() == [[timed, untimed], [timed, None], [bad, bad], None]
+    timed = {"event_time": EventTime("json", "n", "ms"), "value_format": form, "new_type": "table"}
+    assert judged(b"\x02", **timed) == ("R", 1_000, 1)
+    assert judged(b"", **timed) == judged(None, **timed) == (None, None, LETTERS)
+    assert judged(b"\x02", topic_formats=(("t", form),), new_type="table") == ("R", 7, 1)
+    assert judged(b"\x02", "u", topic_formats=(("t", form),)) == (None, 7, LETTERS)
     assert same_scalar(Floating(0.0), 0)
+
+
+def test_topics_of_several_formats_are_judged_each_by_its_own() -> None:
+    """A tombstone is counted where the topic's format says so; what cannot be decided may be anywhere."""
+    formats = (("s", ValueFormat("string", tombstones="count")), ("x", ValueFormat("avro", "confluent")))
+    columns = json.dumps({"type": "struct", "fields": []})
+    codes = {"j": 1, "s": 2, "x": 3, "dead_letters": LETTERS}
+
+    def judged(types: tuple[str, ...], topic: str, value: bytes | None) -> tuple[int, bool]:
+        declared = tuple((name, columns) for name in types)
+        routing = Routing(TypeFrom("topic"), EventTime("json", "ts", "iso"), declared, topic_formats=formats)
+        judge = Judge(replace(routing, decoder_version=routing.decoder_here), 0, codes, Readings({}))
+        seen = Seen(Record(TopicPartition(topic, 0), 0, 7, None, value, len(value or b""), []))
+        (taker,) = judge.takers(seen)
+        return judge.expected(seen, taker), judge.time(seen) is not None
+
+    rows = [("j", b'{"ts":"2025-03-10T00:00:00Z"}'), ("j", b"{"), ("j", None), ("s", b"t"), ("s", b"\xff"), ("s", None),
+            ("x", b"\0\0\0\0\1")]  # fmt: skip
+    found = [judged(("j", "s"), *row) for row in rows]
+    assert [code for code, _ in found] == [1, LETTERS, LETTERS, 2, LETTERS, FILTERED, LETTERS], "x has no table"
+    assert [timed for _, timed in found] == [True] + [False] * 6
+    assert judged(("j", "s", "x"), *rows[-1]) == (EITHER, False)
 
 
 @pytest.mark.parametrize(("kind", "module"), [("avro", "fastavro"), ("protobuf", "google.protobuf")])

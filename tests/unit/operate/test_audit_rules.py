@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 import re
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,10 +14,12 @@ from hypothesis import strategies as st
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.shapes import Rename, Shape
 from exporter.operate.audit.codes import EITHER, LETTERS, UNROUTED, sifted, sifted_from
-from exporter.operate.audit.rules.plain import plain_columns
+from exporter.operate.audit.opinion import Judge, Seen, Taker
+from exporter.operate.audit.readers.reading import Readings
+from exporter.operate.audit.records import Record
 from exporter.operate.audit.rules.routes import Routes, has_routes
-from exporter.operate.audit.rules.ruling import ruling
 from exporter.operate.audit.rules.values import alike
+from offsets.ranges import TopicPartition
 from tests.support.naive_rules import COUNTED, takers
 
 TYPES = ("a", "b", "order.v1")
@@ -103,37 +103,46 @@ def test_it_is_the_exporter_s_opinion(renames: Any, matches: Any, unrouted: str,
         assert plain == ([COUNTED] if unrouted == "count" else []) or " " in text or "é" in text
 
 
-def ruled(routing: Routing, *sent: tuple[str | None, str]) -> list[Any]:
-    """What workers tell of records. sent: the event type as Spark reads it, and the value."""
-    record = {"topic": "t", "partition": 0, "timestamp": dt.datetime(2026, 1, 1), "key": b"k", "headers": None}
-    unasked = {"routing": None, "event_type": "a"}
-    batch = pa.RecordBatch.from_pylist([
-        {**record, "offset": at, "value": value.encode(), "asked": [{"routing": 0, "event_type": name}, unasked]}
-        for at, (name, value) in enumerate(sent)
-    ])  # fmt: skip
-    (told,) = ruling([routing], CODES, {}, 1_000)(iter([batch]))
-    return [[(one["code"], one["expected"]) for one in entries[0]] for entries in told.column("ruled").to_pylist()]
+def seen(value: str, name: str = "") -> Seen:
+    """A record. name: its event type, where the header says it."""
+    headers = [{"key": "t", "value": name.encode()}] if name else []
+    return Seen(Record(TopicPartition("t", 0), 5, 0, b"k", value.encode(), len(value), headers))
 
 
-def test_workers_tell_which_tables_take_a_record_and_what_their_filters_make_of_it() -> None:
-    """Each table by itself; what Spark reads as a text and is none in the value is no event type."""
+def told(routing: Routing, *values: str) -> list[list[tuple[int, int]]]:
+    """The takers of records, and what is expected of each."""
+    judge = Judge(routing, 0, CODES, Readings({}))
+    found = []
+    for one in map(seen, values):
+        takers = judge.takers(one)
+        for at, taker in enumerate(takers):
+            if taker.code in judge.filters:
+                (kept,) = judge.filters[taker.code].judged([judge.document(one)], [one.record.as_seen()])
+                takers[at] = Taker(taker.code, kept)
+        found.append([(taker.code, judge.expected(one, taker)) for taker in takers])
+    return found
+
+
+def test_which_tables_take_a_record_and_what_their_filters_make_of_it() -> None:
+    """Each table by itself; what is no text in the value is no event type."""
     shapes = (("a", Shape(schema(id="long"), where="id > 3")),)
     matches = (("a", ".*"), ("b", "b|7|true"))
     routing = routing_of(type_from=TypeFrom("json", "t.n"), matches=matches, shapes=shapes)
-    found = ruled(
+    found = told(
         routing,
-        ("b", '{"t": {"n": "b"}, "id": 4}'),
-        ("b", '{"t": {"n": "b"}, "id": 3}'),
-        ("c", '{"id": "4"}'),
-        (None, "{}"),
-        ("7", '{"t": {"n": 7}, "id": 4}'),
-        ("7", '{"t": {"n": "7"}, "id": 4}'),
-        ("true", '{"t": {"n": true}}'),
-        ("{}", '{"t": {"n": {}}}'),
+        '{"t": {"n": "b"}, "id": 4}',
+        '{"t": {"n": "b"}, "id": 3}',
+        '{"t": {"n": "c"}, "id": "4"}',
+        "{}",
+        '{"t": {"n": 7}, "id": 4}',
+        '{"t": {"n": "7"}, "id": 4}',
+        '{"t": {"n": true}}',
+        '{"t": {"n": {}}}',
+        '{"t": {"n": "b"}, "id": 4',
     )
     no_type = [(LETTERS, LETTERS)]
     assert found == [
-        [(1, 1), (2, 2)], [(1, sifted(1)), (2, 2)], [(1, EITHER)], no_type, no_type, [(1, 1), (2, 2)], no_type, no_type,
+        [(1, 1), (2, 2)], [(1, sifted(1)), (2, 2)], [(1, EITHER)], no_type, no_type, [(1, 1), (2, 2)], *[no_type] * 3,
     ]  # fmt: skip
 
 
@@ -149,26 +158,6 @@ def test_the_code_of_a_filter_says_its_table() -> None:
     """And no other code does."""
     assert [sifted_from(sifted(code)) for code in range(1, 50)] == list(range(1, 50))
     assert [sifted_from(code) for code in range(-9, 10)] == [None] * 19
-
-
-def plain(shape: Shape | None, constants: Any = (), **table: str) -> list[str]:
-    shapes = (("a", shape),) if shape is not None else ()
-    routing = routing_of(types=(("a", schema(**table)),), shapes=shapes, constants=constants)
-    return [one["name"] for one in json.loads(plain_columns(routing, "a"))["fields"]]
-
-
-def test_only_columns_that_no_rule_has_made_are_compared_by_checksum() -> None:
-    """Of computed, renamed and constant ones, and of those that a function may have changed, the value says nothing."""
-    decoded = schema(id="long", name="string", mail="string")
-    assert plain(None, id="long", name="string") == ["id", "name"]
-    assert plain(None, (("env", "t"),), id="long", env="string") == ["id"]
-    hashed = Shape(decoded, computed=(("mail", "sha256(mail)"), ("n", "1")))
-    assert plain(hashed, id="long", mail="string", n="long") == ["id"]
-    assert plain(Shape(decoded, names=(("name", ("n",)),)), id="long", name="string") == ["id"]
-    assert plain(Shape(decoded, python="a:b", python_version="1"), id="long") == []
-    assert plain(Shape(decoded, case="insensitive"), id="long") == []
-    assert plain(Shape(decoded, drop=("mail",)), id="long", name="string") == ["id", "name"]
-    assert re.search("id", plain_columns(routing_of(), "a"))
 
 
 LETTERS_ALIKE = (Path(__file__).parents[2] / "golden" / "letters.txt").read_text(encoding="utf-8").splitlines()

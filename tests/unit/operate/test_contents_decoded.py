@@ -16,6 +16,7 @@ from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.executor.empty import without_empty
 from exporter.formats.decoder import Decoder
 from exporter.operate.audit.contents.compare import Configured
+from exporter.operate.audit.rows import values_of
 
 US = pa.timestamp("us", "UTC")
 
@@ -54,27 +55,6 @@ def texts(text: Any, path: str = "") -> str:
     return (path or ".") if text == "JSON" else ""
 
 
-def plain(array: pa.Array) -> list[Any]:
-    """A column as the audit's frames write it."""
-    kind = array.type
-    if pa.types.is_struct(kind):
-        columns = {kind.field(i).name: plain(array.field(i)) for i in range(kind.num_fields)}
-        rows = ({name: column[at] for name, column in columns.items()} for at in range(len(array)))
-        return [row if valid else None for row, valid in zip(rows, array.is_valid().to_pylist(), strict=True)]
-    if pa.types.is_list(kind):
-        return [None if one.values is None else plain(one.values) for one in array]
-    if pa.types.is_map(kind):
-        pairs = [None if one.values is None else (one.values.field(0).to_pylist(), plain(one.values.field(1)))
-                 for one in array]  # fmt: skip
-        return [None if one is None else dict(zip(*one, strict=True)) for one in pairs]
-    if pa.types.is_temporal(kind):
-        return array.cast(pa.int32() if pa.types.is_date(kind) else pa.int64()).to_pylist()
-    values = array.to_pylist()
-    if pa.types.is_decimal(kind):
-        return [None if one is None else str(one) for one in values]
-    return [one.hex() if isinstance(one, bytes) else one for one in values]
-
-
 def texts_of(table: pa.Table, at: int) -> set[str | None]:
     """What a row may have in `_rescued`: with what is empty, and without."""
     return {one["_rescued"][at].as_py() for one in (table, without_empty(table))}
@@ -98,12 +78,12 @@ def check(
     decoded = decoder.decode(values, pa.array([1_741_608_000_000_000] * len(texts), US))
     table = decoded.table.combine_chunks()
     names = table.column_names[:-2]
-    held = [plain(table[name].combine_chunks()) for name in names]
+    held = [values_of(table[name].combine_chunks()) for name in names]
     times = table.column(-1).cast(pa.int64()).to_pylist()
     for at, row in enumerate(decoded.good.to_pylist()):
         columns_of = {name: column[at] for name, column in zip(names, held, strict=True) if column[at] is not None}
         for rescued in texts_of(table, at):
-            found = form.differences(values[row].as_py(), json.dumps(columns_of), rescued, times[at])
+            found = form.differences(values[row].as_py(), columns_of, rescued, times[at])
             assert not found, (texts[row], columns_of, rescued, found)
     return len(decoded.good)
 

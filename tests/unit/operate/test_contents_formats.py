@@ -23,13 +23,14 @@ from exporter.formats.registered import registered
 from exporter.operate.audit.contents.compare import Configured
 from exporter.operate.audit.readers.reader import Refused, Undecided
 from exporter.operate.audit.readers.reading import Reading
+from exporter.operate.audit.rows import values_of
 from offsets.ranges import TopicPartition
 from tests.support import envelope_samples
 from tests.support.proto_files import EVERY, classes, text_of
 from tests.support.proto_fuzz import message
 from tests.support.shop_formats import Kind, order, texts, view
 from tests.unit.formats.protobuf import test_known_types
-from tests.unit.operate.test_contents_decoded import US, plain, texts_of
+from tests.unit.operate.test_contents_decoded import US, texts_of
 
 TP = TopicPartition("t", 0)
 
@@ -57,13 +58,13 @@ def check(
     decoded = decoder.decode(pa.array(values, pa.binary()), pa.array([1_741_608_000_000_000] * len(values), US))
     table = decoded.table.combine_chunks()
     names = table.column_names[: table.column_names.index("_rescued")]
-    held = [plain(table[name].combine_chunks()) for name in names]
+    held = [values_of(table[name].combine_chunks()) for name in names]
     configured, reading = Configured.of(routing, "a", table_json), Reading(form, schemas)
     for at, row in enumerate(decoded.good.to_pylist()):
         columns_of = {name: column[at] for name, column in zip(names, held, strict=True) if column[at] is not None}
         for rescued in texts_of(table, at):
             found = configured.differences(
-                values[row], json.dumps(columns_of), rescued, None, lambda value: reading.read(value, TP, 0).document
+                values[row], columns_of, rescued, None, lambda value: reading.read(value, TP, 0).document
             )
             assert not found, (values[row], columns_of, rescued, found)
     return len(decoded.good)
@@ -75,7 +76,7 @@ def test_what_is_changed_in_a_row_would_be_found() -> None:
     declared = struct_json([{"name": "id", "type": "long", "nullable": True, "metadata": {}}])
     configured = Configured.of(Routing(TypeFrom("topic"), EventTime("record"), (("a", declared),)), "a", declared)
     found = configured.differences(
-        view("avro", 2), '{"id":1}', None, None, lambda value: reading.read(value, TP, 0).document
+        view("avro", 2), {"id": 1}, None, None, lambda value: reading.read(value, TP, 0).document
     )
     assert [one.path for one in found] == ["$.id", "$.at", "$.page"]
 

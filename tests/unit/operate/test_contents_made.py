@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from exporter.core.routing import EventTime, Routing, TypeFrom
+from exporter.core.schemas import KnownSchemas
 from exporter.core.shapes import Shape
 from exporter.operate.audit.contents.compare import NOTHING_SURE, Configured
-from exporter.operate.audit.contents.workers import is_computed
-from exporter.operate.audit.readers.reading import Readings
-from exporter.operate.audit.rules.computing import Computing
-from exporter.operate.audit.rules.sent import Documents
+from exporter.operate.audit.readers.reading import Reading
+from exporter.operate.audit.rules.computing import Asked, Computing
+from offsets.ranges import TopicPartition
 
 INNER = {"type": "struct", "fields": [{"name": "x", "type": "integer", "nullable": True, "metadata": {}}]}
 ITEMS = {"type": "array", "elementType": INNER, "containsNull": True}
@@ -33,12 +33,12 @@ def places(
     routing = Routing(**{**known, "shapes": shapes, **changed})
     value = json.dumps(sent).encode()
     record = {"topic": "t", "partition": 0, "offset": 5, "timestamp": 1_000_000, "key": b"k", "headers": None}
-    row = {**record, "value": value, "code": 1, "routings": [0]}
-    computing = Computing([routing], {1: "a"}, Documents([routing], Readings({}), 1_000))
-    computed = computing.of([row]).get((0, 0), NOTHING_SURE)
+    document = Reading(routing.value_format, KnownSchemas()).read(value, TopicPartition("t", 0), 5).document
+    asked = Asked(0, 0, 1, document, record)
+    computed = Computing([routing], {1: "a"}).of([asked]).get(0, NOTHING_SURE)
     configured = Configured.of(routing, "a", table or columns)
     rescued = None if rest is None else json.dumps(rest)
-    return [one.path for one in configured.differences(value, json.dumps(held), rescued, None, computed=computed)]
+    return [one.path for one in configured.differences(value, held, rescued, None, computed=computed)]
 
 
 NAMED = Shape(
@@ -122,7 +122,7 @@ MADE = schema(
 )  # fmt: skip
 RIGHT = {
     "id": 5, "mail": "62c66a7a5dd70c3146618063c344e531e6d4b59e379808443ce962b3abd63c5a", "twice": 10, "day": 1,
-    "part": 5, "raw": "6B", "list": [5, None], "money": "1.25", "later": 86_400_000_001, "pair": {"x": 5},
+    "part": 5, "raw": b"k", "list": [5, None], "money": "1.25", "later": 86_400_000_001, "pair": {"x": 5},
 }  # fmt: skip
 SENT = {"id": 5, "mail": "m", "at": "1970-01-02T00:00:00.000001Z"}
 
@@ -135,7 +135,7 @@ def test_computed_columns_are_what_the_sql_makes_of_the_value() -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("mail", "m"), ("mail", None), ("twice", 11), ("day", 0), ("part", 6), ("raw", "6C"), ("list", [5]),
+    [("mail", "m"), ("mail", None), ("twice", 11), ("day", 0), ("part", 6), ("raw", b"l"), ("list", [5]),
      ("money", "1.26"), ("later", 86_400_000_000), ("pair", {"x": 6}), ("pair", None), ("id", 6)],
 )  # fmt: skip
 def test_each_wrong_value_is_found(name: str, value: Any) -> None:
@@ -176,5 +176,6 @@ def test_constants_are_in_every_row() -> None:
 def test_only_computed_columns_need_more_than_values() -> None:
     """Others are compared without the key and the headers of their records."""
     known = {"type_from": TypeFrom("topic"), "event_time": EventTime("record"), "types": (("a", MADE),)}
-    assert is_computed([Routing(**known, shapes=(("a", COMPUTED),))])
-    assert not is_computed([Routing(**known), Routing(**known, shapes=(("a", Shape(MADE, where="id > 1")),))])
+    filtered = Routing(**known, shapes=(("a", Shape(MADE, where="id > 1")),))
+    computing = Computing([Routing(**known, shapes=(("a", COMPUTED),)), Routing(**known), filtered], {1: "a"})
+    assert [computing.computes(number, 1) for number in range(3)] == [True, False, False]

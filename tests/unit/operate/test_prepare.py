@@ -39,7 +39,7 @@ def test_a_store_s_jars_are_fetched_and_its_classes_compiled_only_if_it_is_asked
     for words in ("made", "nothing to do"):
         ran = CliRunner().invoke(cli, ["prepare", *flags])
         assert ran.exit_code == 0 and ran.output.strip() == f"{words}: {home}"
-    assert fetched == ["spark", "kafka", *sets] * 2 and made == compiled
+    assert fetched == ["spark", *sets] * 2 and made == compiled
 
 
 def test_a_store_that_there_is_no_set_for_is_no_choice() -> None:

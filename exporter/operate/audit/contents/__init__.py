@@ -3,5 +3,4 @@
 scalars.py    what a scalar column makes of a value
 shapes.py     the columns of a table, as a configuration declares them and as the table has them
 compare.py    one value against one row: where they differ
-job.py        both sides as frames, by (topic partition, offset)
 """

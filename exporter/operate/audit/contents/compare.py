@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from exporter.core.columns import EVENT_TIME
 from exporter.core.routing import EventTime, Routing
-from exporter.operate.audit.contents.documents import NotJson, read, read_row, same_scalar, shown
+from exporter.operate.audit.contents.documents import NotJson, read, same_scalar, shown
 from exporter.operate.audit.contents.shapes import Apart, Entries, Items, Members, Node, shape
 from exporter.operate.audit.contents.times import micros
 from exporter.operate.audit.contents.typed import Either, Instant, Pairs
@@ -82,7 +82,7 @@ class Configured:
     def differences(
         self,
         value: bytes | None,
-        held: str,
+        columns: Mapping[str, Any],
         rescued: str | None,
         at: int | None,
         document: Callable[[bytes], Any] = read,
@@ -90,7 +90,7 @@ class Configured:
     ) -> list[Difference]:
         """Where a row differs from the value that was sent: each place that differs by itself.
 
-        held, rescued: the row's columns, as frames.py writes them, and its `_rescued`. at: its `_event_time` in
+        columns, rescued: the row's columns, as plain values (rows.py), and its `_rescued`. at: its `_event_time` in
         microseconds, or null. document: reads a value, as documents.read does; it raises NotJson for one that is no
         good record. A text that cannot be read is one difference. computed: what computed columns must hold, those
         that are sure; None: one of them fails.
@@ -100,7 +100,7 @@ class Configured:
         except NotJson as error:
             return [Difference("$", f"no value: {error}", "a row")]
         try:
-            columns, rest = read_row(held), None if rescued is None else read(rescued)
+            rest = None if rescued is None else read(rescued)
         except NotJson as error:
             return [Difference("$", shown(sent), f"no JSON: {error}")]
         walk = _Walk(Lets(self.drops, rescued is None))

@@ -53,8 +53,6 @@ _any = json.JSONDecoder(
     parse_int=_whole, parse_float=_fraction, parse_constant=_refused, object_pairs_hook=_members
 ).decode
 
-_row = json.JSONDecoder(object_pairs_hook=_members).decode
-
 
 def read(text: str | bytes) -> Any:
     """The value of a JSON text. Raises NotJson."""
@@ -64,14 +62,6 @@ def read(text: str | bytes) -> Any:
             return _quick(text)
         except (ValueError, InvalidOperation):  # or a number that it does not take
             return _any(text)
-    except (ValueError, RecursionError) as error:
-        raise NotJson(str(error)) from error
-
-
-def read_row(text: str) -> Any:
-    """The same for a row's columns, whose fractions are doubles. Raises NotJson."""
-    try:
-        return _row(text)
     except (ValueError, RecursionError) as error:
         raise NotJson(str(error)) from error
 

@@ -1,7 +1,6 @@
 """What a scalar column must hold of a JSON value: the audit's own opinion, from what the handbook says of each type.
 
-A row comes as frames.py writes it: dates as days since 1970, timestamps as microseconds since 1970, decimals as text,
-binary as hexadecimal digits, other numbers as Python's int and float; NaN and infinities as such texts. A value of the
+A row comes as plain values (rows.py): dates as days since 1970, timestamps as microseconds since 1970. A value of the
 topic is what documents.py reads, or one of typed.py, from a format that has more types than JSON. Pure.
 """
 
@@ -147,7 +146,7 @@ def _same_time(sent: Any, held: Any) -> bool:
 
 def _same_binary(sent: Any, held: Any) -> bool:
     there = sent if type(sent) is bytes else base64_bytes(sent)
-    return there is not None and type(held) is str and there.hex() == held.lower()
+    return there is not None and there == held
 
 
 def same_json(sent: Any, held: Any) -> bool:

@@ -17,8 +17,8 @@ from exporter.core.routing import EventTime, TypeFrom
 from exporter.core.schemas import GUID, KnownSchemas, SchemaText, Unknown
 from exporter.core.value_format import Envelope, ValueFormat
 from exporter.operate.audit.contents.compare import instant, value_at
-from exporter.operate.audit.expected.expected import reader_of
 from exporter.operate.audit.readers.envelopes import MEMBERS, unwrapped
+from exporter.operate.audit.readers.formats import reader_of
 from exporter.operate.audit.readers.protobuf_documents import place_in
 from exporter.operate.audit.readers.reader import Reader, Refused, Sent, Undecided
 from offsets.ranges import TopicPartition

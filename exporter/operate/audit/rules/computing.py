@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from exporter.core.routing import Routing
 from exporter.operate.audit.rules.expressions import evaluated
 from exporter.operate.audit.rules.made import Made
-from exporter.operate.audit.rules.sent import Documents
 from exporter.operate.audit.rules.sights import Sight
 from exporter.operate.audit.rules.values import Unsure, sql_of
 
@@ -16,42 +15,51 @@ Computed = Mapping[str, Any] | None
 """Column -> value; None of a record on which one of them fails."""
 
 
+class Asked(NamedTuple):
+    """What computed columns of one row are asked for. of: by what the answer is known. record: as SQL sees it.
+
+    document: its value; Unsure in place of one of which nothing can be said.
+    """
+
+    of: Any
+    number: int
+    code: int
+    document: Any
+    record: Mapping[str, Any]
+
+
 class Computing:
     """names: code -> event type, of the tables."""
 
-    def __init__(self, routings: Sequence[Routing], names: Mapping[int, str], documents: Documents) -> None:
+    def __init__(self, routings: Sequence[Routing], names: Mapping[int, str]) -> None:
         self._routings = routings
         self._names = names
-        self._documents = documents
         self._known: dict[tuple[int, int], tuple[Sight, Made] | None] = {}
 
-    def of(self, rows: Sequence[Mapping[str, Any]]) -> Mapping[tuple[int, int], Computed]:
-        """By the place of a row and the index of a configuration that may have written it; nothing where it is unsure.
+    def computes(self, number: int, code: int) -> bool:
+        """Whether a configuration computes columns of a table that can be computed here."""
+        return self._seen(number, code) is not None
 
-        rows: with what is looked at of their records (sent.py), `code` of the table, and `routings`.
-        """
-        some: dict[tuple[int, int], list[tuple[int, dict[str, Any]]]] = {}
-        sights: dict[tuple[int, int], tuple[Sight, Made]] = {}
-        for place, row in enumerate(rows):
-            for number in row["routings"]:
-                seen = self._seen(number, row["code"])
-                if seen is None:
-                    continue
-                sights[number, row["code"]] = seen
-                document = self._documents.of(number, row)
-                try:
-                    if document is not Unsure:
-                        some.setdefault((number, row["code"]), []).append((place, seen[0].row(document, row)))
-                except Unsure:
-                    continue
-        found: dict[tuple[int, int], Computed] = {}
-        for (number, code), chosen in some.items():
-            found |= {(place, number): one for place, one in self._computed(sights[number, code], chosen)}
+    def of(self, asked: Iterable[Asked]) -> dict[Any, Computed]:
+        """By what each was asked for; nothing where it is unsure."""
+        some: dict[tuple[int, int], list[tuple[Any, dict[str, Any]]]] = {}
+        for one in asked:
+            seen = self._seen(one.number, one.code)
+            if seen is None or one.document is Unsure:
+                continue
+            try:
+                some.setdefault((one.number, one.code), []).append((one.of, seen[0].row(one.document, one.record)))
+            except Unsure:
+                continue
+        found: dict[Any, Computed] = {}
+        for key, chosen in some.items():
+            seen = self._seen(*key)
+            found |= self._computed(seen, chosen) if seen is not None else ()
         return found
 
     def _computed(
-        self, seen: tuple[Sight, Made], rows: Sequence[tuple[int, dict[str, Any]]]
-    ) -> list[tuple[int, Computed]]:
+        self, seen: tuple[Sight, Made], rows: Sequence[tuple[Any, dict[str, Any]]]
+    ) -> list[tuple[Any, Computed]]:
         sight, made = seen
         texts = [f"CAST((\n{text}\n) AS {sql_of(kind)})" for text, kind in made.computed.values()]
         try:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
 import pyarrow as pa
 
+from exporter.core.routing import Routing
 from exporter.errors import ConfigError
 from exporter.operate.audit.rules.values import Unsure
 
@@ -23,6 +24,12 @@ SETTINGS: dict[str, Any] = {
 def engine() -> Any:
     """The engine of this process. Raises ConfigError if there is none."""
     return _engine(os.getpid())
+
+
+def check(routings: Iterable[Routing]) -> None:
+    """Raises ConfigError if there is SQL, and nothing here that evaluates it."""
+    if any(shape.sql for one in routings for _, shape in one.shapes):
+        engine()
 
 
 @cache

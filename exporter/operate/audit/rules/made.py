@@ -138,7 +138,7 @@ def _spelled_in(value: Any, kind: Any) -> Any:
 
 
 def is_held(kind: Any, made: Any, held: Any) -> bool:
-    """Whether a row holds a value that SQL has made. kind: Spark's type. held: as frames.py writes it."""
+    """Whether a row holds a value that SQL has made. kind: Spark's type. held: a plain value (rows.py)."""
     if made is None or isinstance(made, OverflowError):
         return made is not None or held is None
     if held is None:
@@ -166,7 +166,7 @@ def _is_scalar_held(made: Any, held: Any) -> bool:
     if isinstance(made, Decimal):
         return Decimal(held) == made
     if isinstance(made, bytes):
-        return bool(made.hex() == str(held).lower())
+        return bool(made == held)
     if isinstance(made, float):
         number = as_float(held)
         return number is not None and (number == made or (number != number and made != made))

@@ -7,13 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.functions import unix_micros
 
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.formats.decoder import Decoder
-from exporter.operate.audit.sql import Judge, event_time
-
-pytestmark = pytest.mark.spark
+from exporter.operate.audit.opinion import Judge, Seen
+from exporter.operate.audit.readers.reading import Readings
+from exporter.operate.audit.records import Record
+from offsets.ranges import TopicPartition
 
 KAFKA_US = 1_769_860_800_123_456
 ISO = ["2026-01-31T12:00:00Z", "2026-01-31T13:30:00.1234567+01:30", "2026-01-31 12:00:00.999999999", "2026-01-31",
@@ -27,18 +27,16 @@ NUMBERS = {
 
 
 @pytest.mark.parametrize("unit", ["iso", *NUMBERS, "record"])
-def test_the_audit_and_the_decoder_read_the_same_event_time(spark: Any, unit: Any) -> None:
-    """To the microsecond, in every unit, also before 1970 and with digits that are cut; in doubt the audit has null."""
+def test_the_audit_and_the_decoder_read_the_same_event_time(unit: Any) -> None:
+    """To the microsecond, in every unit, also before 1970 and with digits that are cut; in doubt the audit has none."""
     source = EventTime("record") if unit == "record" else EventTime("json", "t", unit)
     sent = [json.dumps({"type": "a", "t": at}).encode() for at in (NUMBERS.get(unit) or ISO)]
     kafka = pa.array([KAFKA_US] * len(sent), pa.timestamp("us", "UTC"))
     routing = Routing(TypeFrom("json", "type"), source, (), "ignore", event_time_min_us=-(10**15))
     decoded = Decoder("a", pa.schema([("id", pa.int64())]), routing).decode(pa.array(sent, pa.binary()), kafka)
     kept = dict(zip(decoded.good.to_pylist(), decoded.table.column(-1).cast(pa.int64()).to_pylist(), strict=True))
-    records = [(row, raw.decode(), KAFKA_US) for row, raw in enumerate(sent)]
-    rows = spark.createDataFrame(records, "row int, text string, us long")
-    rows = rows.selectExpr("row", "text", "timestamp_micros(us) AS timestamp")
-    told = rows.select("row", unix_micros(event_time(Judge(routing, 0, ("t",)))).alias("us")).collect()
-    sure = {one.row: one.us for one in told if one.row in kept and one.us is not None}
+    judge, tp = Judge(routing, 0, {}, Readings({})), TopicPartition("t", 0)
+    told = {row: judge.time(Seen(Record(tp, row, KAFKA_US, None, raw, len(raw), []))) for row, raw in enumerate(sent)}
+    sure = {row: at for row, at in told.items() if row in kept and at is not None}
     assert len(sure) >= 2
     assert sure == {row: kept[row] for row in sure}

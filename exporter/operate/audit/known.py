@@ -1,0 +1,91 @@
+"""What is known of offsets before anything is compared: whose configuration held, which table must have them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from exporter.core.routing import DEAD_LETTERS
+from exporter.operate.audit.codes import EARLIER, LETTERS
+from exporter.operate.audit.job import Job, Log
+from exporter.operate.audit.pin import FOREVER, Pinned, Region
+from offsets.ranges import TopicPartition
+
+Spans = Sequence[tuple[int, int]]
+"""Offsets (after, through]."""
+
+
+def within(offset: int, spans: Spans) -> bool:
+    """Whether an offset lies in one of them."""
+    return any(after < offset <= through for after, through in spans)
+
+
+@dataclass(frozen=True)
+class Cover:
+    """Of a table and a partition. spans: where it may hold rows. gaps: what retention took. replayed: the greatest
+    offset that a replay of dead letters has added.
+    """
+
+    spans: Spans
+    position: int
+    gaps: Spans
+    replayed: int | None
+
+
+class Known:
+    """Of one audit."""
+
+    def __init__(self, job: Job, pinned: Pinned, logs: Mapping[TopicPartition, Log]) -> None:
+        self._job = job
+        self._pinned = pinned
+        self._logs = logs
+        self.covers = {(pinned.codes[name], tp): _cover(pinned, name, tp) for name, tp in pinned.spans}
+        spared = {tp: [(offset - 1, offset) for offset in some] for tp, some in pinned.spared.items()}
+        gaps = {tp: some for (name, tp), some in pinned.gaps.items() if name == DEAD_LETTERS}
+        self._lost = {tp: [*gaps.get(tp, ()), *spared.get(tp, ())] for tp in {*gaps, *spared}}
+
+    def region(self, tp: TopicPartition, offset: int) -> Region | None:
+        """The configuration that holds for an offset; None where none is known."""
+        return next((one for one in self._pinned.regions.get(tp, ()) if one.after < offset <= one.through), None)
+
+    def since(self, tp: TopicPartition, offset: int) -> list[int]:
+        """The configurations that have been in force since an offset was exported."""
+        return [one.routing for one in self._pinned.regions.get(tp, ()) if one.through >= offset]
+
+    def must(self, expected: int, tp: TopicPartition, offset: int, region: Region) -> bool:
+        """Whether a record must have a row: where all that could hold it says that it is complete there.
+
+        A bad record is covered by the dead letters, a good one by its type: only where both are is it certain. Of one
+        that an earlier version may have taken it is where its configuration is closed: no table was left behind.
+        """
+        if expected < LETTERS and not (expected == EARLIER and region.through < FOREVER):
+            return False
+        cover, letters = self.covers.get((expected, tp)), self._pinned.spans.get((DEAD_LETTERS, tp), ())
+        if not within(offset, letters) or not self._is_complete(region) or within(offset, self._lost.get(tp, ())):
+            return False
+        if cover is None:
+            return True
+        return (offset <= cover.position or within(offset, cover.spans)) and not within(offset, cover.gaps)
+
+    def is_checkable(self, tp: TopicPartition, offset: int) -> bool:
+        """Whether the record of an offset can be seen, if there is one."""
+        region, log = self.region(tp, offset), self._logs.get(tp)
+        if region is None or log is None or not log.first <= offset < log.next:
+            return False
+        isolation = self._pinned.routings[region.routing].isolation
+        return isolation == self._job.routing.isolation and tp.topic not in self._job.compacted
+
+    def _is_complete(self, region: Region) -> bool:
+        """Whether each record of a region can be expected to have a row: its isolation hides none that is read here."""
+        isolation = self._pinned.routings[region.routing].isolation
+        return isolation == "read_uncommitted" or self._job.routing.isolation == "read_committed"
+
+
+def _cover(pinned: Pinned, name: str, tp: TopicPartition) -> Cover:
+    """A condemned record's row may come before the position does."""
+    spans, position = pinned.spans[name, tp], pinned.positions[name, tp]
+    condemned = max(pinned.condemned.get(tp, ()), default=-1) if name == DEAD_LETTERS else -1
+    early = [(position, condemned)] if condemned > position else []
+    replayed = pinned.replayed.get((name, tp))
+    again = [(-1, replayed)] if replayed is not None else []
+    return Cover([*spans, *early, *again], position, pinned.gaps.get((name, tp), ()), replayed)

@@ -1,0 +1,213 @@
+"""What one configuration makes of a record: the table it belongs to, and when it happened. Knows no driver.
+
+    value ── readers/ ── event type ── rules/routes.py ── takers ── rules/filters.py ── what is expected of each
+
+Written from the settings (routing.Routing) a second time, on purpose: the audit must not trust executor/ and formats/,
+and imports none of them. Where this reading cannot tell, the answer is EITHER or nothing, never a finding.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from exporter.core.columns import EVENT_TIME
+from exporter.core.routing import Routing
+from exporter.core.value_format import ValueFormat
+from exporter.operate.audit.codes import (
+    EARLIER,
+    EARLIER_UNROUTED,
+    EITHER,
+    FILTERED,
+    LETTERS,
+    NOT_HERE,
+    UNROUTED,
+    WHOLE,
+)
+from exporter.operate.audit.readers.reader import NoValue, Refused, Sent, Undecided
+from exporter.operate.audit.readers.reading import Readings, event_time_of, event_type_of
+from exporter.operate.audit.records import Record
+from exporter.operate.audit.rules.filters import Filter, has_filters, sifts
+from exporter.operate.audit.rules.routes import Routes, has_routes
+from exporter.operate.audit.rules.values import Unsure
+
+READ_BYTES_MAX = 32 << 20
+"""A longer value is not read: of its table nothing can be said, nor of its contents."""
+IN_VALUES = ("json", "schema", "source")
+"""Kinds of TypeFrom whose event type stands in the value."""
+
+
+class Taker(NamedTuple):
+    """One table that takes a record, or what stands for none. expected: what must become of a good record there."""
+
+    code: int
+    expected: int
+
+
+class Seen:
+    """A record, and what was read of its value so far: by each format and registry once."""
+
+    __slots__ = ("_found", "record")
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        self._found: dict[tuple[ValueFormat, str], Sent | Refused | None] = {}
+
+    def read(self, form: ValueFormat, registry: str, readings: Readings) -> Sent | Refused | None:
+        """By one format; None where nothing can be said, and of a record without a value."""
+        key = (form, registry)
+        if key not in self._found:
+            self._found[key] = self._read(key, readings)
+        return self._found[key]
+
+    def _read(self, key: tuple[ValueFormat, str], readings: Readings) -> Sent | Refused | None:
+        record = self.record
+        if record.value is None or record.size > READ_BYTES_MAX:
+            return None
+        try:
+            return readings.of(*key).read(record.value, record.tp, record.offset, record.headers)
+        except Refused as refused:
+            return refused.with_traceback(None)
+        except (Undecided, RecursionError):
+            return None
+
+
+class Judge:
+    """One configuration. number: its index. codes: event type -> code, for every type with a table or declared."""
+
+    def __init__(self, routing: Routing, number: int, codes: Mapping[str, int], readings: Readings) -> None:
+        self.routing = routing
+        self.number = number
+        self._routes = Routes(routing, codes)
+        self._ruled = has_routes(routing) or has_filters(routing)
+        self._in_values = routing.type_from.kind in IN_VALUES
+        self._readings = readings
+        self._forms: dict[str, ValueFormat] = {}
+        self._own = {codes[name] for name, schema in routing.types if name in codes and declares_event_time(schema)}
+        self._codes = codes
+
+    @cached_property
+    def filters(self) -> Mapping[int, Filter]:
+        """By the code of the table that may keep less than all that it takes."""
+        some = {self._codes[name]: shape for name, shape in self.routing.shapes if sifts(shape)}
+        return {code: Filter(shape, code) for code, shape in some.items()}
+
+    def format_of(self, topic: str) -> ValueFormat:
+        """Of a topic's values."""
+        if topic not in self._forms:
+            self._forms[topic] = self.routing.format_of(topic)
+        return self._forms[topic]
+
+    def sent(self, seen: Seen) -> Sent | Refused | None:
+        """The value; None where nothing can be said of it."""
+        return seen.read(self.format_of(seen.record.tp.topic), self.routing.registry, self._readings)
+
+    def document(self, seen: Seen) -> Any:
+        """The value as SQL sees it; Unsure where nothing can be said."""
+        sent = self.sent(seen)
+        return sent.document if isinstance(sent, Sent) and sent.comparable else Unsure
+
+    def row_document(self, seen: Seen) -> Any:
+        """The value that a row is held against. Raises Refused, and Undecided."""
+        sent, record = self.sent(seen), seen.record
+        if sent is None and record.value is not None and record.size <= READ_BYTES_MAX:
+            reading = self._readings.of(self.format_of(record.tp.topic), self.routing.registry)
+            sent = reading.read(record.value, record.tp, record.offset, record.headers, is_row=True)
+        if isinstance(sent, Refused) and self.routing.is_earlier:
+            raise Undecided("an earlier version may have taken it")
+        if isinstance(sent, Refused):
+            raise sent
+        if sent is None or not sent.comparable:
+            raise Undecided
+        return sent.document
+
+    def event_type(self, seen: Seen) -> str | None:
+        """The text that says it; None if nothing does."""
+        source, record = self.routing.type_from, seen.record
+        if source.kind == "topic":
+            return record.tp.topic
+        if source.kind == "key":
+            return _text(record.key)
+        if source.kind == "header":
+            said = [one["value"] for one in record.headers or () if one["key"] == source.name]
+            return _text(said[-1]) if said else None
+        sent = self.sent(seen)
+        return event_type_of(sent, source) if isinstance(sent, Sent) else None
+
+    def takers(self, seen: Seen) -> list[Taker]:
+        """The tables that take a record, filters left aside; LETTERS or UNROUTED alone if there is none."""
+        if self._ruled and self._is_dead(seen):
+            return [Taker(LETTERS, LETTERS)]
+        return [Taker(code, code) for code in self._routes.takers(self.event_type(seen))]
+
+    def expected(self, seen: Seen, taker: Taker) -> int:
+        """Code of the table that must hold the record in the place of a taker, or of what else must become of it.
+
+        LETTERS where it certainly is a dead letter, EITHER in doubt, EARLIER if it is one by this version, and was read
+        by an earlier one.
+        """
+        sent, code = self.sent(seen), taker.code
+        refused = EARLIER if self.routing.is_earlier else LETTERS
+        doubtful = sent is None and seen.record.value is not None
+        if self._is_filtered(seen):
+            return FILTERED
+        if self._is_unusable(seen):
+            return LETTERS
+        if code == LETTERS:
+            unnamed = self._in_values and self.event_type(seen) is None
+            return LETTERS if not unnamed else EITHER if doubtful else refused
+        if code == UNROUTED and self._in_values and self.routing.is_earlier:
+            return EARLIER_UNROUTED
+        if code in (UNROUTED, WHOLE) or taker.expected == NOT_HERE:
+            return taker.expected
+        if isinstance(sent, Sent):
+            return taker.expected
+        return EITHER if doubtful else refused
+
+    def time(self, seen: Seen) -> int | None:
+        """The event time in microseconds since 1970; None where it cannot be told for sure."""
+        source = self.routing.event_time
+        if source.kind == "record":
+            return seen.record.micros
+        sent, form = self.sent(seen), self.format_of(seen.record.tp.topic)
+        return event_time_of(sent, source, form.envelope) if isinstance(sent, Sent) else None
+
+    def says_time(self, code: int) -> bool:
+        """Whether `_event_time` of a table is the exporter's; a type may have declared a column of that name itself."""
+        return code not in self._own
+
+    def _is_empty(self, seen: Seen) -> bool:
+        return seen.record.value is None or isinstance(self.sent(seen), NoValue)
+
+    def _is_filtered(self, seen: Seen) -> bool:
+        """Whether it is a tombstone that is counted and stands in no table."""
+        return self.format_of(seen.record.tp.topic).tombstones == "count" and self._is_empty(seen)
+
+    def _is_unusable(self, seen: Seen) -> bool:
+        """Whether it is dead, whatever its event type."""
+        record = seen.record
+        return record.micros is None or record.size > self.routing.record_bytes_max or self._is_empty(seen)
+
+    def _is_dead(self, seen: Seen) -> bool:
+        return self._is_filtered(seen) or self._is_unusable(seen)
+
+
+def is_plain(form: ValueFormat) -> bool:
+    """Whether values are JSON and nothing else."""
+    return form.kind == "json" and form.frame == "none" and form.envelope == "none"
+
+
+def declares_event_time(schema_json: str) -> bool:
+    """Whether a schema of an earlier version has a column of the name that is now the exporter's."""
+    return any(field["name"].lower() == EVENT_TIME for field in json.loads(schema_json)["fields"])
+
+
+
+
+def _text(value: bytes | None) -> str | None:
+    try:
+        return None if value is None else value.decode()
+    except UnicodeDecodeError:
+        return None

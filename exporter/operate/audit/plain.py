@@ -1,0 +1,275 @@
+"""Rows of which a DuckDB is sure that they are what was sent: the many of a large topic, without an object for each.
+
+    values as text ── yyjson ── the columns of a table as JSON has them ─┐
+                                                                         ├─ equal, and nothing else in the value: right
+    rows, as pyarrow reads them ─────────────────────────────────────────┘
+
+Of plain JSON alone. What it does not call right is no finding: it is looked at once more, by compare.py. So each
+comparison here may be narrower than the rules of a type, and none may be wider. Knows no driver.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from exporter.core.columns import EVENT_TIME, EVOLVED, JSON_TEXT
+from exporter.core.routing import Routing
+from exporter.operate.audit.opinion import READ_BYTES_MAX, declares_event_time, is_plain
+from exporter.operate.audit.records import Record
+from exporter.operate.audit.rows import Held, Indices, Table
+from exporter.operate.audit.rules.expressions import engine
+from exporter.operate.audit.rules.filters import has_filters
+from exporter.operate.audit.rules.routes import has_routes
+from exporter.operate.audit.rules.values import INTEGERS, quoted
+
+NOT_JSON = r",\s*[}\]]"
+"""A comma behind the last member, which the engine takes, and JSON does not have; or a text that looks so."""
+ISO = r'"\d{4}-\d\d-\d\dT([01]\d|2[0-3]):\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)"'
+"""A time as nearly all write it."""
+EXACT = 2**53
+_UNITS = {"s": "* 1000000", "ms": "* 1000", "us": "* 1", "ns": "// 1000"}
+_SENT = pa.schema([("n", pa.int64()), ("us", pa.int64()), ("name", pa.string()), ("v", pa.string())])
+
+
+Fields: TypeAlias = "Mapping[str, Mapping[str, Any]]"
+"""Of a Spark schema, by name."""
+
+
+class Unplain(Exception):
+    """A table, or a column, of which nothing is said here."""
+
+
+class Plain:
+    """The rows of one configuration that are surely right."""
+
+    def __init__(self, routing: Routing, tables: Sequence[Table]) -> None:
+        self._routing = routing
+        self._topics: dict[str, bool] = {}
+        self._errors: Any = ()
+        self._queries: dict[int, tuple[str, dict[str, Any]]] = {}
+        try:
+            import duckdb
+        except ImportError:  # there is none for the oldest Python: each row is looked at
+            return
+        self._errors = duckdb.Error
+        if has_routes(routing) or has_filters(routing) or routing.constants or routing.shapes:
+            return
+        for table in tables:
+            try:
+                self._queries[table.code] = _query(routing, table)
+            except Unplain:
+                continue
+
+    def right(self, records: Sequence[Record], held: Iterable[tuple[Held, Indices, Sequence[int]]]) -> set[int]:
+        """Which of some records stand rightly in a table. held: rows, and for each the number of its record."""
+        some = [one for one in held if one[0].table.code in self._queries]
+        if not some:
+            return set()
+        connection, found = engine(), set[int]()
+        connection.register("sent", self._sent(records))
+        connection.execute(*self._valid())
+        for one, numbers, places in some:
+            connection.register("held", one.arrow(numbers).append_column("n", pa.array(places, pa.int64())))
+            query, given = self._queries[one.table.code]
+            try:
+                found.update(at for (at,) in connection.execute(query, given).fetchall())
+            except self._errors:  # it has no opinion: each row is looked at
+                continue
+            finally:
+                connection.unregister("held")
+        connection.execute("DROP TABLE valid")
+        connection.unregister("sent")
+        return found
+
+    def _sent(self, records: Sequence[Record]) -> pa.Table:
+        rows = [(at, one.micros, *told) for at, one in enumerate(records) if (told := self._told(one)) is not None]
+        parts = zip(*rows, strict=True) if rows else [[]] * len(_SENT)
+        return pa.table([pa.array(part, kind) for part, kind in zip(parts, _SENT.types, strict=True)], schema=_SENT)
+
+    def _told(self, one: Record) -> tuple[str | None, str] | None:
+        """The event type, if it does not stand in the value, and the value; None of what is looked at elsewhere."""
+        routing, topic = self._routing, one.tp.topic
+        if one.value is None or one.micros is None or one.size > min(READ_BYTES_MAX, routing.record_bytes_max):
+            return None
+        if topic not in self._topics:
+            self._topics[topic] = is_plain(routing.format_of(topic))
+        if not self._topics[topic]:
+            return None
+        try:
+            return self._name(one), one.value.decode()
+        except UnicodeDecodeError:
+            return None
+
+    def _name(self, one: Record) -> str | None:
+        kind, key = self._routing.type_from.kind, self._routing.type_from.name
+        if kind == "topic":
+            return one.tp.topic
+        if kind == "key":
+            return (one.key or b"").decode()
+        said = [part["value"] for part in one.headers if part["key"] == key] if kind == "header" else []
+        return (said[-1] or b"").decode() if said else None
+
+    def _valid(self) -> tuple[str, dict[str, Any]]:
+        """The values that are objects, with the event type that each says."""
+        inside = self._routing.type_from.kind == "json"
+        said = "CASE WHEN json_type(v, $path) = 'VARCHAR' THEN json_extract_string(v, $path) END" if inside else "name"
+        given = {"path": _path([self._routing.type_from.name])} if inside else {}
+        whole = f"json_valid(v) AND NOT regexp_matches(v, '{NOT_JSON}')"
+        where = f"CASE WHEN {whole} THEN json_type(v) = 'OBJECT' END"
+        return f"CREATE OR REPLACE TEMP TABLE valid AS SELECT n, us, v, {said} AS said FROM sent WHERE {where}", given
+
+
+def _query(routing: Routing, table: Table) -> tuple[str, dict[str, Any]]:
+    """What gives the records of the right rows of a table, by number, and its parameters. Raises Unplain."""
+    if table.is_letters or table.record or not table.has_time or set(table.cut_by) - {"day"}:
+        raise Unplain
+    declared_json = dict(routing.types).get(table.name)
+    if declared_json is None or declares_event_time(declared_json):
+        raise Unplain
+    asked, own = Asked(), {name: f"c{at}" for at, name in enumerate(table.schema.names)}
+    stored = {one["name"]: one for one in json.loads(table.schema_json)["fields"]}
+    declared = {one["name"]: one for one in json.loads(declared_json)["fields"]}
+    conditions = asked.columns(declared, stored, [], own.__getitem__)
+    members = [name for name in stored if name in declared or _is_evolved(stored[name])]
+    members += [name for name in _excused(routing) if name not in members]
+    conditions += [
+        f"len(json_keys(v)) = {asked.count([[name] for name in members])}",
+        f"{own['_rescued']} IS NULL" if "_rescued" in own else "true",
+        f"epoch_us({own['_kafka']}.timestamp) = us",
+        f"epoch_us({own[EVENT_TIME]}) = {_time(routing, asked)}",
+        f"{own['day']} = CAST({own[EVENT_TIME]} AS DATE)" if "day" in own else "true",
+    ]
+    given: dict[str, Any] = {"said": table.name, "paths": asked.paths, **asked.given}
+    both = "SELECT *, json_extract(v, $paths) AS j FROM valid JOIN held USING (n) WHERE said = $said"
+    return f"SELECT n FROM ({both}) WHERE " + " AND ".join(f"({one})" for one in conditions), given
+
+
+def _excused(routing: Routing) -> Iterator[str]:
+    """The fields of a value that say its event type and its event time, and may stand in no column. Raises Unplain."""
+    names = [routing.type_from.name] if routing.type_from.kind == "json" else []
+    names += [routing.event_time.path] if routing.event_time.kind == "json" else []
+    if any("." in name for name in names) or routing.type_from.kind not in ("json", "topic", "key", "header"):
+        raise Unplain
+    yield from names
+
+
+def _time(routing: Routing, asked: Asked) -> str:
+    """Microseconds since 1970."""
+    source = routing.event_time
+    if source.kind == "record":
+        return "us"
+    raw = asked.raw([source.path])
+    if source.unit == "iso":
+        return _instant(raw)
+    number = f"CASE WHEN regexp_full_match({raw}, '[1-9][0-9]{{0,18}}') THEN TRY_CAST({raw} AS BIGINT) END"
+    return f"({number}) {_UNITS[source.unit]}"
+
+
+def _instant(raw: str) -> str:
+    cut = f"TRY_CAST({raw}[2:-2] AS TIMESTAMPTZ)"
+    return f"CASE WHEN regexp_full_match({raw}, '{ISO}') THEN epoch_us({cut}) END"
+
+
+class Asked:
+    """What is asked of values, and the parameters of it: no name becomes a part of SQL."""
+
+    def __init__(self) -> None:
+        self.paths: list[str] = []
+        self.given: dict[str, str] = {}
+
+    def raw(self, names: Sequence[str]) -> str:
+        """What stands at a path of the value, as JSON; null where nothing does."""
+        path = _path(names)
+        if path not in self.paths:
+            self.paths.append(path)
+        return f"(j[{self.paths.index(path) + 1}]::VARCHAR)"
+
+    def count(self, members: Iterable[Sequence[str]]) -> str:
+        """How many of some members there are."""
+        return " + ".join(f"({self.raw(one)} IS NOT NULL)::INT" for one in members) or "0"
+
+    def columns(
+        self, declared: Fields, stored: Fields, at: Sequence[str], column: Callable[[str], str]
+    ) -> list[str]:
+        """What must hold of the columns of a table, or the fields of a struct. Raises Unplain."""
+        evolved = {name: one for name, one in stored.items() if _is_evolved(one) and name not in declared}
+        for name, one in declared.items():
+            if name not in stored or _bare(one["type"]) != _bare(stored[name]["type"]):
+                raise Unplain
+        some = {**declared, **evolved}
+        if any(JSON_TEXT in (one.get("metadata") or {}) for one in some.values()):
+            raise Unplain
+        return [self._holds(one["type"], [*at, name], column(name), name in evolved) for name, one in some.items()]
+
+    def _holds(self, kind: Any, at: Sequence[str], column: str, evolved: bool) -> str:
+        raw = self.raw(at)
+        if isinstance(kind, str) or kind["type"] != "struct":
+            same = _same(kind, column, raw, evolved)
+        elif evolved:
+            raise Unplain
+        else:
+            fields = {one["name"]: one for one in kind["fields"]}
+            name = f"p{len(self.given)}"
+            self.given[name] = _path(at)
+            keys = f"len(json_keys(v, ${name}))"
+            inner = self.columns(fields, fields, at, lambda name: f"{column}.{quoted(name)}")
+            some = [f"left({raw}, 1) = '{{'", f"{keys} > 0", f"{keys} = {self.count([[*at, one] for one in fields])}"]
+            same = " AND ".join(f"({one})" for one in [*some, *inner])
+        nothing = f"{raw} IS NULL OR {raw} = 'null'"
+        return f"CASE WHEN {column} IS NULL THEN {nothing} ELSE coalesce({same}, false) END"
+
+
+def _is_evolved(field: Mapping[str, Any]) -> bool:
+    return EVOLVED in (field.get("metadata") or {})
+
+
+def _same(kind: Any, column: str, raw: str, evolved: bool) -> str:
+    """Whether a column that is not null is what stands in the value. Raises Unplain."""
+    text = f"to_json({column})::VARCHAR"
+    if not isinstance(kind, str):
+        if kind["type"] == "array" and _is_exact(kind["elementType"]):
+            return f"{raw} = {text}"
+        raise Unplain
+    if kind in INTEGERS or kind == "boolean":
+        return f"{raw} = CAST({column} AS VARCHAR)"
+    if kind == "string":
+        return f"{raw} = {text}"
+    if kind in ("double", "float"):
+        number = f"TRY_CAST({raw} AS DOUBLE)"
+        number = f"TRY_CAST({number} AS FLOAT)" if kind == "float" else number
+        exact = f" AND (abs({column}) <= {EXACT} OR regexp_matches({raw}, '[.eE]'))" if evolved else ""
+        return f"regexp_matches({raw}, '^-?[0-9]') AND {number} = {column}{exact}"
+    if kind == "timestamp":
+        return f"{_instant(raw)} = epoch_us({column})"
+    if kind == "date":
+        return f"{raw} = '\"' || CAST({column} AS VARCHAR) || '\"' AND year({column}) BETWEEN 1 AND 9999"
+    raise Unplain
+
+
+def _is_exact(kind: Any) -> bool:
+    """Whether a value of JSON is what a column holds if both are written the same."""
+    if isinstance(kind, str):
+        return kind in ("string", "boolean") or kind in INTEGERS
+    if kind["type"] == "array":
+        return _is_exact(kind["elementType"])
+    fields = kind.get("fields")
+    return fields is not None and all(_is_exact(one["type"]) and not one.get("metadata") for one in fields)
+
+
+def _bare(kind: Any) -> Any:
+    """A Spark type without what does not change its values: nullability and comments."""
+    if isinstance(kind, dict):
+        dropped = {"nullable", "containsNull", "valueContainsNull"}
+        return {key: _bare(value) for key, value in kind.items() if key not in dropped}
+    return [_bare(item) for item in kind] if isinstance(kind, list) else kind
+
+
+def _path(names: Sequence[str]) -> str:
+    """A path of JSON. Raises Unplain for names that it would have to escape."""
+    if any({*name} & {'"', "\\", "*"} or not name for name in names):
+        raise Unplain
+    return "$" + "".join(f'."{name}"' for name in names)

@@ -1,0 +1,166 @@
+"""What a DuckDB calls right is right by the comparison of whole contents, whatever the value, the row and the text."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from exporter.core.record_columns import RecordColumns
+from exporter.core.routing import EventTime, Routing, TypeFrom
+from exporter.operate.audit.contents.compare import Configured
+from exporter.operate.audit.plain import Plain
+from exporter.operate.audit.records import Record
+from exporter.operate.audit.rows import Held, Table
+from offsets.ranges import TopicPartition
+from tests.unit.operate.test_contents_found import NAMES, SCALARS, drawn, leaves, other, put
+
+TP, US = TopicPartition("t", 0), 1_741_608_000_000_000
+OURS = [("_kafka", {"type": "struct", "fields": []}), ("_event_time", "timestamp"), ("_rescued", "string")]
+
+
+def routing_of(declared: list[Any], **changed: Any) -> Routing:
+    """Type in the header, event time the record's, unless it is said otherwise."""
+    schema = json.dumps({"type": "struct", "fields": declared})
+    said: dict[str, Any] = {"type_from": TypeFrom("header", "t"), "event_time": EventTime("record"), **changed}
+    made = Routing(types=(("a", schema),), **said)
+    return replace(made, decoder_version=made.decoder_here)
+
+
+def right(routing: Routing, columns: list[Any], *rows: tuple[Any, ...], **said: Any) -> list[bool]:
+    """Which rows are called right. columns: of their table, beside those of each. rows: value, columns, `_rescued`.
+
+    said: of the row, what is not of the record.
+    """
+    ours = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in OURS]
+    whole = json.dumps({"type": "struct", "fields": [*ours, *columns, {"name": "day", "type": "date", "metadata": {}}]})
+    table = Table("a", 1, whole, [dict(routing.types)["a"]], ("day",), RecordColumns())
+    at = said.get("at", US)
+    own, records = [], []
+    for offset, (text, held, rescued) in enumerate(rows):
+        kafka = {"topic": "t", "partition": 0, "offset": offset, "epoch": 0, "timestamp": said.get("us", US)}
+        day = said.get("day", at // 86_400_000_000)
+        own.append({**held, "_kafka": kafka, "_event_time": at, "_rescued": rescued, "day": day})
+        value = text.encode() if isinstance(text, str) else text
+        records.append(Record(TP, offset, US, b"k", value, len(value), [{"key": "t", "value": b"a"}]))
+    parts = [pa.array([one.get(field.name) for one in own], field.type) for field in table.schema]
+    held_rows, numbers = Held(table, pa.table(parts, schema=table.schema), ("t",), {}, {}), [*range(len(rows))]
+    found = Plain(routing, [table]).right(records, [(held_rows, numbers, numbers)])
+    return [at in found for at in numbers]
+
+
+def is_clean(routing: Routing, columns: list[Any], text: Any, held: dict[str, Any], rescued: str | None) -> bool:
+    """By the comparison of whole contents."""
+    form = Configured.of(routing, "a", json.dumps({"type": "struct", "fields": columns}))
+    value = text.encode() if isinstance(text, str) else text
+    return not form.differences(value, held, rescued, None)
+
+
+PLAIN_KINDS = st.recursive(
+    st.sampled_from([*SCALARS]),
+    lambda inner: (
+        st.tuples(st.just("array"), inner)
+        | st.tuples(st.just("struct"), st.dictionaries(NAMES, inner, min_size=1, max_size=3))
+    ),
+    max_leaves=4,
+)
+def test_what_is_called_right_is_right() -> None:
+    """A right row, and those with another value, or none, somewhere; what is unknown in the value left out, or not."""
+    seen = {True: 0, False: 0}
+
+    @settings(max_examples=150)
+    @given(drawn(PLAIN_KINDS))
+    def compare(one: Any) -> None:
+        routing, columns, text, stands = one
+        known = {name: value for name, value in json.loads(text).items() if name in {one["name"] for one in columns}}
+        rows = [(text, stands), (json.dumps(known), {**stands, "r": None})]
+        for sent, row in [*rows]:
+            for path, value in leaves(row):
+                rows += [(sent, put(row, path, new)) for new in (other(value), None)]
+        asked = [(sent, row["c"], None if row["r"] is None else json.dumps(row["r"])) for sent, row in rows]
+        try:
+            found = right(routing, columns, *asked)
+        except (pa.ArrowInvalid, OverflowError):  # another value may be none of the column's
+            return
+        for says, row in zip(found, asked, strict=True):
+            seen[says] += 1
+            assert not says or is_clean(routing, columns, *row), row
+
+    compare()
+    assert seen[True] > 30 and seen[False] > 100, seen
+
+
+COLUMN = {"nullable": True, "metadata": {}}
+INNER = [{"name": "x", "type": "long", **COLUMN}, {"name": "y", "type": "string", **COLUMN}]
+NESTED = {
+    "struct": {"type": "struct", "fields": INNER},
+    "array": {"type": "array", "elementType": "string", "containsNull": True},
+}
+KINDS: dict[str, list[Any]] = {
+    "long": [0, 1, -5, 2**63 - 1], "double": [0.0, 1.0, 0.1, 1e300, float("nan"), float("inf")], "float": [0.5, 1.0],
+    "string": ["a", "", "1", "é", "null", "{}", "\n", '"'], "boolean": [True, False], "date": [0, 20_000],
+    "timestamp": [0, 1_741_608_000_000_000], "struct": [{"x": 1, "y": None}, {"x": None, "y": "a"}, {"x": 1, "y": "a"}],
+    "array": [["a"], [], ["a", None]], "integer": [1], "decimal(10,2)": [], "binary": [b""],
+}  # fmt: skip
+VALUES = [
+    "null", "0", "-0", "1", "1.0", "-5", "1e0", "9223372036854775807", "9223372036854775808", "0.1", "0.10", "NaN",
+    "Infinity", "1e300", "1.00000000000000000001", "0.1000000000000000055", '"a"', '"\\u0061"', '""', '"1"', '"é"',
+    '"\\u00e9"', '"null"', '"{}"', '"\\n"', '"\\""', "true", "false", '"true"', '"1970-01-01"', '"2024-10-04"',
+    '"1970-01-01T00:00:00Z"', '"2025-03-10T12:00:00Z"', '"2025-03-10T13:00:00.000000+01:00"',
+    '"2025-03-10T12:00:00.0000001Z"', '"2025-3-10T12:00:00Z"', "{}", "[]", '["a"]', '["a",]', '["a",null]',
+    '{"x":1}', '{"x":1,"y":null}', '{"x":1,"x":1}', '{"x":1,"z":null}', '{"y":"a","x":1}', '{"x":"1","y":"a"}',
+    '{"x":1,"y":"a",}', "1,", "01", "+1", ".5", "'a'", "nan", "-Infinity",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_text_beside_every_value(kind: str) -> None:
+    """Whatever JSON, or none, stands for a column: what is called right is right, and some are."""
+    columns = [{"name": "c", "type": NESTED.get(kind, kind), **COLUMN}]
+    routing, shapes = routing_of(columns), ('{"c":%s}', '{"c":%s,"c":%s}', '{"d":%s}', ' { "c" : %s }', '{"c":%s}x')
+    held = [{"c": value} for value in (None, *KINDS[kind])]
+    asked = [(shape.replace("%s", text), one, None) for shape in shapes for text in VALUES for one in held]
+    found = [row for row, says in zip(asked, right(routing, columns, *asked), strict=True) if says]
+    assert [row for row in found if not is_clean(routing, columns, *row)] == []
+    assert bool(found) == (kind not in ("decimal(10,2)", "binary"))
+    for row in found[::5]:
+        assert right(routing, columns, row) == [True], "alone as in a batch"
+
+
+@settings(max_examples=60)
+@given(st.text('{}[]",:c1 .e-\\u0', max_size=12) | st.binary(max_size=6))
+@example('{"c":"a",}')
+@example(b'{"c":"\xff"}')
+@example('{"c":"\t"}')
+@example('{"c":"\\ud800"}')
+def test_any_text(text: Any) -> None:
+    """Also none of JSON."""
+    for kind, values in (("string", ["a", "", "\t"]), ("long", [1, 0])):
+        columns = [{"name": "c", "type": kind, **COLUMN}]
+        asked = [(text, {"c": value}, None) for value in [None, *values]]
+        for says, row in zip(right(routing_of(columns), columns, *asked), asked, strict=True):
+            assert not says or is_clean(routing_of(columns), columns, *row), row
+
+
+def test_what_a_row_says_of_its_record_must_be_right_as_well() -> None:
+    """Its type, timestamp, event time and day, and that nothing is left over."""
+    columns = [{"name": "id", "type": "long", **COLUMN}]
+    timed = routing_of(columns, type_from=TypeFrom("json", "type"), event_time=EventTime("json", "ts", "iso"))
+    text, at = '{"type":"a","ts":"2025-03-10T12:00:00Z","id":1}', 1_741_608_000_000_000
+    fine = text, {"id": 1}, None
+    assert right(timed, columns, fine, at=at) == [True]
+    assert right(timed, columns, fine, at=at + 1) == right(timed, columns, fine, at=at, us=US + 1000) == [False]
+    assert right(timed, columns, fine, at=at, day=20_000) == [False]
+    wrong = [
+        (text, {"id": 1}, "{}"), (text, {"id": None}, None), (text.replace('"a"', '"b"'), {"id": 1}, None),
+        (text.replace("}", ',"more":1}'), {"id": 1}, None),
+    ]  # fmt: skip
+    assert right(timed, columns, *wrong, fine, at=at) == [*[False] * len(wrong), True]
+    numbers = routing_of(columns, event_time=EventTime("json", "ts", "ms"))
+    some = [('{"ts":1741608000000,"id":1}', {"id": 1}, None), ('{"ts":"1741608000000","id":1}', {"id": 1}, None)]
+    assert right(numbers, columns, *some, at=at) == [True, False]
