@@ -97,13 +97,13 @@ def derived_rewound(run: Run) -> None:
     run.repair(run.start())
     exporter = run.start()
     run.wait_commit(exporter, 3)
+    run.stop(exporter)
     run.sql(*(f"OPTIMIZE {source}" for source in sources))  # each job reads all of a source anew, file by file
     for job in jobs:
         task = run.start("run", job, "--until-caught-up", verb="derive")
         run.ends(task, 70, 0)
         if task.ended():
             run.ends(run.start("run", job, "--rebuild", verb="derive"), 0)
-    run.stop(exporter)
     _proven(run)
 
 

@@ -15,11 +15,14 @@ BATCH_ROWS = 4_096
 """Rows that are held at a time: a dead letter may have 64 KiB."""
 
 
-def file_rows(table: Store, add: Mapping[str, Any], wanted: pa.Schema) -> Iterator[pa.Table]:
+def file_rows(
+    table: Store, add: Mapping[str, Any], wanted: pa.Schema, between: tuple[int, int] | None = None
+) -> Iterator[pa.Table]:
     """All rows of a file of a table, some at a time.
 
     add: its `add` action. wanted: columns in types that its own can be cast to. A column that it lacks is null; so is a
-    field of a struct. Raises OSError, ArrowInvalid.
+    field of a struct. between: offsets that are asked for, both inclusive; groups of rows that have none of them may be
+    left out. Raises OSError, ArrowInvalid.
     """
     cut = [field for field in wanted if field.name in add["partitionValues"]]  # these stand in no file
     with table.reader(unquote(add["path"])) as opened:
@@ -30,8 +33,19 @@ def file_rows(table: Store, add: Mapping[str, Any], wanted: pa.Schema) -> Iterat
             rows = source.metadata.num_rows
             yield _whole(pa.table({"": pa.nulls(rows)}), cut, add, wanted, rows)
             return
-        for batch in source.iter_batches(BATCH_ROWS, columns=names, use_threads=False):
+        groups = [at for at in range(source.num_row_groups) if between is None or _has(source, at, between)]
+        for batch in source.iter_batches(BATCH_ROWS, groups, names, use_threads=False):
             yield _whole(pa.Table.from_batches([batch]), cut, add, wanted, batch.num_rows)
+
+
+def _has(source: pq.ParquetFile, group: int, between: tuple[int, int]) -> bool:
+    """Whether a group of rows may have some of these offsets, by its statistics."""
+    told = source.metadata.row_group(group)
+    columns = (told.column(at) for at in range(told.num_columns))
+    found = next((one.statistics for one in columns if one.path_in_schema == "_kafka.offset"), None)
+    if found is None or not found.has_min_max or found.null_count != 0:
+        return True
+    return bool(found.min <= between[1] and between[0] <= found.max)
 
 
 def _whole(held: pa.Table, cut: Sequence[pa.Field], add: Mapping[str, Any], wanted: pa.Schema, rows: int) -> pa.Table:

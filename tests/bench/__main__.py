@@ -27,6 +27,7 @@ from exporter.local.children import ended_by_signals
 from exporter.operate.prepare import prepare
 from exporter.spark import class_data, jars
 from tests.bench import (
+    audits,
     catch_up,
     commits,
     coordinated,
@@ -72,6 +73,7 @@ PARTS = {
     "memory": Part("Memory", memory.run, 120),
     "idle": Part("Idle", idle.run, 120),
     "sparse": Part("Small files", sparse.run, 210),
+    "audits": Part("The proof", audits.run, 300, usual=False),
     "partitions": Part("Many partitions", partitions.run, 150, usual=False),
     "sync": Part("With and without waiting for the disk", sync.run, 240, usual=False),
     "unknown": Part("Fields that no column holds", unknown_fields.run, 150),

@@ -9,10 +9,12 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Literal
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from exporter.lake.lake import Lake
 from exporter.lake.rows import Add, is_plain
@@ -46,14 +48,36 @@ class LiveFiles:
     there: Sequence[Add]
     by_spark: Callable[[pa.Schema], pa.Table] | None = None
 
-    def rows(self, wanted: pa.Schema, may: Callable[[Add], bool]) -> pa.Table:
-        """Rows in some columns. may: whether a file may hold rows that are asked for; others may be left out."""
+    def of(self, ranges: Ranges, wanted: pa.Schema) -> pa.Table:
+        """The rows of some offsets, in some columns with `_kafka`."""
         if self.by_spark is not None:
             return self.by_spark(wanted)
-        some = [add for add in self.there if may(add)]
+        return self._read([(add, inside) for add in self.there if (inside := _inside(add, ranges))], wanted)
+
+    def others(self, ranges: Ranges, wanted: pa.Schema) -> pa.Table:
+        """At least the rows that are of no such offsets."""
+        if self.by_spark is not None:
+            return self.by_spark(wanted)
+        return self._read([(add, None) for add in self.there if _may_hold_others(add, ranges)], wanted)
+
+    def all(self, wanted: pa.Schema) -> pa.Table:
+        """All rows, in columns that need not be the table's."""
+        if self.by_spark is not None:
+            return self.by_spark(wanted)
+        return self._read([(add, None) for add in self.there], wanted)
+
+    def _read(self, some: Sequence[tuple[Add, Ranges | None]], wanted: pa.Schema) -> pa.Table:
+        """The rows of some files; of those offsets of each that stand beside it, if they do."""
+
+        def read(one: tuple[Add, Ranges | None]) -> list[pa.Table]:
+            add, ranges = one
+            if ranges is None:
+                return [*file_rows(self.store, add, wanted)]
+            between = min(start for start, _ in ranges.values()), max(end for _, end in ranges.values()) - 1
+            return [part.filter(_of(part, ranges)) for part in file_rows(self.store, add, wanted, between)]
+
         with ThreadPoolExecutor(FILE_THREADS, thread_name_prefix="audit-rows") as pool:
-            found = pool.map(lambda add: list(file_rows(self.store, add, wanted)), some)
-            return pa.concat_tables([wanted.empty_table(), *(part for parts in found for part in parts)])
+            return pa.concat_tables([wanted.empty_table(), *chain.from_iterable(pool.map(read, some))])
 
 
 def live_files(lake: Lake, name: str, view: TableView) -> LiveFiles:
@@ -85,31 +109,46 @@ class _BySpark:
         self._name = name
         self._view = view
         self._paths = paths
-        self._known: pa.Table | None = None
+        self._known: dict[tuple[str, ...], pa.Table] = {}
 
     def __call__(self, wanted: pa.Schema) -> pa.Table:
-        if self._known is None:
+        key = tuple(wanted.names)
+        if key not in self._known:
             from pyspark.sql import DataFrame
 
             rows = self._lake.table(self._name).rows_of(self._view.version, self._paths)
             there = {field["name"] for field in json.loads(self._view.schema_json)["fields"]}
             names = ["`" + field.name.replace("`", "``") + "`" for field in wanted if field.name in there]
             held = DataFrame(rows, self._lake.session).select(names).toArrow()
-            self._known = in_columns(held, wanted, held.num_rows)
-        return self._known
+            self._known[key] = in_columns(held, wanted, held.num_rows)
+        return self._known[key]
 
 
-def may_hold(add: Add, ranges: Ranges) -> bool:
-    """Whether a file may have rows of some offsets, by its statistics."""
+def _of(rows: pa.Table, ranges: Ranges) -> Any:
+    """Which rows are of some offsets."""
+    kafka = rows.column("_kafka").combine_chunks()
+    topics, partitions, offsets = (kafka.field(name) for name in ("topic", "partition", "offset"))
+    found: Any = pa.repeat(False, rows.num_rows)
+    for tp, (start, end) in ranges.items():
+        inside = pc.and_(pc.greater_equal(offsets, start), pc.less(offsets, end))
+        here = pc.and_(pc.equal(topics, tp.topic), pc.equal(partitions, tp.partition))
+        found = pc.or_(found, pc.fill_null(pc.and_(inside, here), False))
+    return found
+
+
+def _inside(add: Add, ranges: Ranges) -> Ranges:
+    """Those of some offsets of which a file may have rows, by its statistics."""
     bounds = _bounds(add)
     if bounds is None:
-        return True
+        return ranges
     (topic, partition), (least, most) = bounds
-    some = [ranges[tp] for tp in ranges if topic in (None, tp.topic) and partition in (None, tp.partition)]
-    return any(least < end and start <= most for start, end in some)
+    if topic is not None and partition is not None:
+        tp = TopicPartition(topic, partition)
+        ranges = {tp: ranges[tp]} if tp in ranges else {}
+    return {tp: (start, end) for tp, (start, end) in ranges.items() if least < end and start <= most}
 
 
-def may_hold_others(add: Add, ranges: Ranges) -> bool:
+def _may_hold_others(add: Add, ranges: Ranges) -> bool:
     """Whether a file may have rows of other offsets, or of none."""
     bounds = _bounds(add)
     if bounds is None or None in bounds[0] or _numbers(add["stats"], "nullCount", "_kafka", "offset") != 0:

@@ -9,14 +9,15 @@ import math
 import multiprocessing
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+
+import pyarrow as pa
 
 from exporter.operate.audit.compare import Comparison
-from exporter.operate.audit.files import LiveFiles, Ranges, may_hold, may_hold_others
+from exporter.operate.audit.files import LiveFiles, Ranges
 from exporter.operate.audit.job import Job, Log
 from exporter.operate.audit.known import Known
 from exporter.operate.audit.pin import FOREVER, Pinned
@@ -25,8 +26,8 @@ from exporter.operate.audit.rows import Held, Table
 from exporter.operate.audit.tally import Tally
 from offsets.ranges import TopicPartition
 
-PART_OFFSETS = 200_000
-"""At most in a part."""
+PART_OFFSETS, PART_BYTES = 500_000, 128 << 20
+"""At most in a part: so many offsets, or as many as have rows of so many bytes in the data files."""
 PROCESS_OFFSETS = 25_000
 """What a process of its own is worth."""
 BATCH_RECORDS, BATCH_BYTES = 20_000, 32 << 20
@@ -65,10 +66,18 @@ class Work:
         if part:
             yield part
 
+    @property
+    def offsets_max(self) -> int:
+        """Of a part."""
+        adds = [add for one in self.files.values() for add in one.there]
+        rows = sum(one.count.rows for one in self.files.values())
+        each = sum(add["size"] for add in adds) / rows if rows else 0
+        return min(PART_OFFSETS, max(1_000, int(PART_BYTES / each))) if each else PART_OFFSETS
+
     def of_part(self, part: Ranges) -> Tally:
         """What becomes of its offsets."""
         comparison = self._comparison()
-        held = self._held(lambda add: may_hold(add, part))
+        held = self._held(lambda files, wanted: files.of(part, wanted))
         for stretches in self._stretches(part):
             comparison.compare(stretches, held)
         return comparison.tally
@@ -76,7 +85,7 @@ class Work:
     def of_others(self) -> Tally:
         """What becomes of rows that are of none of the offsets that are read."""
         comparison = self._comparison()
-        for held in self._held(lambda add: may_hold_others(add, self.ranges)):
+        for held in self._held(lambda files, wanted: files.others(self.ranges, wanted)):
             comparison.strays(held)
             for tp in held.places:
                 first, end = self.ranges.get(tp, (FOREVER, FOREVER))
@@ -87,10 +96,10 @@ class Work:
         tally = Tally({code: name for name, code in self.pinned.codes.items()})
         return Comparison(self.job, self.pinned, Known(self.job, self.pinned, self.logs), self.tables, tally)
 
-    def _held(self, may: Any) -> list[Held]:
+    def _held(self, read: Callable[[LiveFiles, pa.Schema], pa.Table]) -> list[Held]:
         found = []
         for table in self.tables:
-            rows = self.files[table.name].rows(table.schema, may)
+            rows = read(self.files[table.name], table.schema)
             since = {tp: at for (name, tp), at in self.pinned.since.items() if name == table.name}
             found.append(Held(table, rows, self.job.topics, self.job.from_offsets, since))
         return found
@@ -131,7 +140,7 @@ def compared(work: Work) -> Tally:
     if any(one.by_spark is not None for one in work.files.values()):
         cores = 1  # what is Spark's to read is read here
     tally = work.of_others()
-    parts = [*work.parts(min(PART_OFFSETS, max(1, math.ceil(offsets / cores))))]
+    parts = [*work.parts(min(work.offsets_max, max(1, math.ceil(offsets / cores))))]
     if cores == 1:
         for part in parts:
             tally.join(work.of_part(part))

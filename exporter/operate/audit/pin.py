@@ -207,7 +207,7 @@ def pin_gaps(pinned: Pinned, app: str, topics: Sequence[str], files: Mapping[str
     letters = pinned.views.get(DEAD_LETTERS)
     if letters is None or not recorded_gaps(letters.transactions, app):
         return
-    rows = files[DEAD_LETTERS].rows(_GAP, lambda add: True).to_pylist()
+    rows = files[DEAD_LETTERS].all(_GAP).to_pylist()
     found = [(row, row["_kafka"] or {}) for row in rows if row["stage"] == "gap"]
     found = [(row, at) for row, at in found if at.get("topic") in topics and at["offset"] is None]
     by_epoch: dict[tuple[str, TopicPartition, int], list[OffsetRange]] = {}

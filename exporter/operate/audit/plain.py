@@ -217,7 +217,7 @@ class Asked:
             self.given[name] = _path(at)
             keys = f"len(json_keys(v, ${name}))"
             inner = self.columns(fields, fields, at, lambda name: f"{column}.{quoted(name)}")
-            some = [f"left({raw}, 1) = '{{'", f"{keys} > 0", f"{keys} = {self.count([[*at, one] for one in fields])}"]
+            some = [f"left({raw}, 1) = '{{'", f"{keys} = {self.count([[*at, one] for one in fields])}"]
             same = " AND ".join(f"({one})" for one in [*some, *inner])
         nothing = f"{raw} IS NULL OR {raw} = 'null'"
         return f"CASE WHEN {column} IS NULL THEN {nothing} ELSE coalesce({same}, false) END"
@@ -241,7 +241,7 @@ def _same(kind: Any, column: str, raw: str, evolved: bool) -> str:
     if kind in ("double", "float"):
         number = f"TRY_CAST({raw} AS DOUBLE)"
         number = f"TRY_CAST({number} AS FLOAT)" if kind == "float" else number
-        exact = f" AND (abs({column}) <= {EXACT} OR regexp_matches({raw}, '[.eE]'))" if evolved else ""
+        exact = f" AND (abs({column}) < {EXACT} OR regexp_matches({raw}, '[.eE]'))" if evolved else ""
         return f"regexp_matches({raw}, '^-?[0-9]') AND {number} = {column}{exact}"
     if kind == "timestamp":
         return f"{_instant(raw)} = epoch_us({column})"

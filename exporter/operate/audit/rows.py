@@ -215,7 +215,8 @@ def _cut(name: str, micros: int | None) -> Any:
         return None
     if name == "hour":
         return micros // 3_600_000_000 % 24
-    return datetime.fromtimestamp(micros // 1_000_000, timezone.utc).strftime("%Y-%m")
+    at = datetime.fromtimestamp(micros // 1_000_000, timezone.utc)
+    return f"{at.year:04d}-{at.month:02d}"
 
 
 def _numpy(array: pa.Array) -> Any:
