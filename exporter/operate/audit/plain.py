@@ -11,6 +11,7 @@ comparison here may be narrower than the rules of a type, and none may be wider.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -31,6 +32,8 @@ NOT_JSON = r",\s*[}\]]"
 ISO = r'"\d{4}-\d\d-\d\dT([01]\d|2[0-3]):\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)"'
 """A time as nearly all write it."""
 EXACT = 2**53
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+_WORD = re.compile(r"\w+", re.ASCII)
 _UNITS = {"s": "* 1000000", "ms": "* 1000", "us": "* 1", "ns": "// 1000"}
 _SENT = pa.schema([("n", pa.int64()), ("us", pa.int64()), ("name", pa.string()), ("v", pa.string())])
 
@@ -208,7 +211,9 @@ class Asked:
     def _holds(self, kind: Any, at: Sequence[str], column: str, evolved: bool) -> str:
         raw = self.raw(at)
         if isinstance(kind, str) or kind["type"] != "struct":
-            same = _same(kind, column, raw, evolved)
+            scale = _DECIMAL.fullmatch(kind) if isinstance(kind, str) else None
+            by_name = scale is not None and self._decimal(column, raw, at[-1], int(scale[2]))
+            same = by_name or _same(kind, column, raw, evolved)
         elif evolved:
             raise Unplain
         else:
@@ -223,6 +228,19 @@ class Asked:
         return f"CASE WHEN {column} IS NULL THEN {nothing} ELSE coalesce({same}, false) END"
 
 
+    def _decimal(self, column: str, raw: str, name: str, scale: int) -> str:
+        """A number, as it stands in the value and not as a double has it, or a text that is one. Raises Unplain."""
+        if not _WORD.fullmatch(name):
+            raise Unplain
+        pattern = f"p{len(self.given)}"
+        self.given[pattern] = f'"{name}"\\s*:\\s*(-?[0-9][0-9.eE+-]*)'
+        written = f"regexp_extract_all(v, ${pattern}, 1)"  # under this name, wherever it stands
+        text = f"CASE WHEN left({raw}, 1) = '\"' THEN {raw}[2:-2] WHEN len({written}) = 1 THEN {written}[1] END"
+        fits = f"regexp_full_match({text}, '-?[0-9]+([.][0-9]{{1,{max(scale, 1)}}})?')"
+        number = f"regexp_matches({raw}, '^[-0-9\"]')"
+        return f"{number} AND {fits} AND TRY_CAST({text} AS DECIMAL(38, {max(scale, 1)})) = {column}"
+
+
 def _is_evolved(field: Mapping[str, Any]) -> bool:
     return EVOLVED in (field.get("metadata") or {})
 
@@ -231,9 +249,9 @@ def _same(kind: Any, column: str, raw: str, evolved: bool) -> str:
     """Whether a column that is not null is what stands in the value. Raises Unplain."""
     text = f"to_json({column})::VARCHAR"
     if not isinstance(kind, str):
-        if kind["type"] == "array" and _is_exact(kind["elementType"]):
-            return f"{raw} = {text}"
-        raise Unplain
+        if kind["type"] == "struct" or not _is_exact(kind):
+            raise Unplain
+        return f"{raw} = {text} AND NOT regexp_matches({raw}, 'NaN|Inf')"  # which the engine takes for numbers
     if kind in INTEGERS or kind == "boolean":
         return f"{raw} = CAST({column} AS VARCHAR)"
     if kind == "string":
@@ -247,17 +265,18 @@ def _same(kind: Any, column: str, raw: str, evolved: bool) -> str:
         return f"{_instant(raw)} = epoch_us({column})"
     if kind == "date":
         return f"{raw} = '\"' || CAST({column} AS VARCHAR) || '\"' AND year({column}) BETWEEN 1 AND 9999"
+    if kind == "binary":
+        return f"{raw} = '\"' || to_base64({column}) || '\"'"
     raise Unplain
 
 
 def _is_exact(kind: Any) -> bool:
     """Whether a value of JSON is what a column holds if both are written the same."""
     if isinstance(kind, str):
-        return kind in ("string", "boolean") or kind in INTEGERS
-    if kind["type"] == "array":
-        return _is_exact(kind["elementType"])
-    fields = kind.get("fields")
-    return fields is not None and all(_is_exact(one["type"]) and not one.get("metadata") for one in fields)
+        return kind in ("string", "boolean", "double", "float") or kind in INTEGERS
+    if kind["type"] in ("array", "map"):
+        return _is_exact(kind["elementType" if kind["type"] == "array" else "valueType"])
+    return all(_is_exact(one["type"]) and not one.get("metadata") for one in kind["fields"])
 
 
 def _bare(kind: Any) -> Any:
