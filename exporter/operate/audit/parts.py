@@ -30,7 +30,7 @@ PART_OFFSETS, PART_BYTES = 500_000, 128 << 20
 """At most in a part: so many offsets, or as many as have rows of so many bytes in the data files."""
 PROCESS_OFFSETS = 25_000
 """What a process of its own is worth."""
-BATCH_RECORDS, BATCH_BYTES = 20_000, 32 << 20
+BATCH_RECORDS, BATCH_BYTES = 100_000, 64 << 20
 """Records, and bytes of their values, that are compared at a time."""
 
 

@@ -53,7 +53,8 @@ class Plain:
         self._routing = routing
         self._topics: dict[str, bool] = {}
         self._errors: Any = ()
-        self._queries: dict[int, tuple[str, dict[str, Any]]] = {}
+        self._queries: dict[str, tuple[str, dict[str, Any]]] = {}
+        self._keys: dict[int, str] = {}
         try:
             import duckdb
         except ImportError:  # there is none for the oldest Python: each row is looked at
@@ -63,29 +64,38 @@ class Plain:
             return
         for table in tables:
             try:
-                self._queries[table.code] = _query(routing, table)
+                query = _query(routing, table)
             except Unplain:
                 continue
+            self._keys[table.code] = json.dumps([*query, f"{table.schema}"])
+            self._queries[self._keys[table.code]] = query
 
     def right(self, records: Sequence[Record], held: Iterable[tuple[Held, Indices, Sequence[int]]]) -> set[int]:
         """Which of some records stand rightly in a table. held: rows, and for each the number of its record."""
-        some = [one for one in held if one[0].table.code in self._queries]
+        some = [one for one in held if one[0].table.code in self._keys]
         if not some:
             return set()
         connection, found = engine(), set[int]()
         connection.register("sent", self._sent(records))
-        connection.execute(*self._valid())
+        valid = self._valid(connection)
+        connection.unregister("sent")
+        place = {number: at for at, number in enumerate(valid.column("n").to_pylist())}
+        alike: dict[str, list[pa.Table]] = {}
         for one, numbers, places in some:
-            connection.register("held", one.arrow(numbers).append_column("n", pa.array(places, pa.int64())))
-            query, given = self._queries[one.table.code]
+            there = [(number, place[at]) for number, at in zip(numbers, places, strict=True) if at in place]
+            rows = one.arrow([number for number, _ in there])
+            sent = valid.take(pa.array([at for _, at in there], pa.int64()))
+            name = pa.repeat(one.table.name, len(there))
+            pairs = pa.table([*rows.columns, *sent.columns, name], [*rows.column_names, *sent.column_names, "name"])
+            alike.setdefault(self._keys[one.table.code], []).append(pairs)
+        for key, parts in alike.items():  # of the same columns at once: a plan costs more than thousands of rows
+            connection.register("pairs", pa.concat_tables(parts))
             try:
-                found.update(at for (at,) in connection.execute(query, given).fetchall())
+                found.update(at for (at,) in connection.execute(*self._queries[key]).fetchall())
             except self._errors:  # it has no opinion: each row is looked at
                 continue
             finally:
-                connection.unregister("held")
-        connection.execute("DROP TABLE valid")
-        connection.unregister("sent")
+                connection.unregister("pairs")
         return found
 
     def _sent(self, records: Sequence[Record]) -> pa.Table:
@@ -116,18 +126,22 @@ class Plain:
         said = [part["value"] for part in one.headers if part["key"] == key] if kind == "header" else []
         return (said[-1] or b"").decode() if said else None
 
-    def _valid(self) -> tuple[str, dict[str, Any]]:
+    def _valid(self, connection: Any) -> pa.Table:
         """The values that are objects, with the event type that each says."""
         inside = self._routing.type_from.kind == "json"
         said = "CASE WHEN json_type(v, $path) = 'VARCHAR' THEN json_extract_string(v, $path) END" if inside else "name"
         given = {"path": _path([self._routing.type_from.name])} if inside else {}
         whole = f"json_valid(v) AND NOT regexp_matches(v, '{NOT_JSON}')"
         where = f"CASE WHEN {whole} THEN json_type(v) = 'OBJECT' END"
-        return f"CREATE OR REPLACE TEMP TABLE valid AS SELECT n, us, v, {said} AS said FROM sent WHERE {where}", given
+        query = f"SELECT n, us, v, {said} AS said FROM sent WHERE {where}"
+        return connection.sql(query, params=given or None).to_arrow_table()
 
 
 def _query(routing: Routing, table: Table) -> tuple[str, dict[str, Any]]:
-    """What gives the records of the right rows of a table, by number, and its parameters. Raises Unplain."""
+    """What gives the records of the right rows of a table, by number, and its parameters. Raises Unplain.
+
+    Of rows beside what was sent: c0, c1, ... as the table's schema has them; n, us, v and said; name, of the table.
+    """
     if table.is_letters or table.record or not table.has_time or set(table.cut_by) - {"day"}:
         raise Unplain
     declared_json = dict(routing.types).get(table.name)
@@ -146,9 +160,9 @@ def _query(routing: Routing, table: Table) -> tuple[str, dict[str, Any]]:
         f"epoch_us({own[EVENT_TIME]}) = {_time(routing, asked)}",
         f"{own['day']} = CAST({own[EVENT_TIME]} AS DATE)" if "day" in own else "true",
     ]
-    given: dict[str, Any] = {"said": table.name, "paths": asked.paths, **asked.given}
-    both = "SELECT *, json_extract(v, $paths) AS j FROM valid JOIN held USING (n) WHERE said = $said"
-    return f"SELECT n FROM ({both}) WHERE " + " AND ".join(f"({one})" for one in conditions), given
+    given: dict[str, Any] = {"paths": asked.paths, **asked.given}
+    rows = "SELECT *, json_extract(v, $paths) AS j FROM pairs WHERE said = name"
+    return f"SELECT n FROM ({rows}) WHERE " + " AND ".join(f"({one})" for one in conditions), given
 
 
 def _excused(routing: Routing) -> Iterator[str]:
