@@ -1,7 +1,7 @@
 """The comparison of an audit: records of the topics beside the rows of the tables, some offsets at a time.
 
-    both ── plain.py ── those that are surely right ─┐
-    records ── opinion.py, rules/ ── what each asks of its offset ──┬─ verdicts.py ── tally.py
+    both ── plain.py ── which are surely right ─────────────────────┐
+    records ── opinion.py, rules/ ── what each asks of its offset ──┼─ verdicts.py ── tally.py
     rows ── known.py, contents/ ── where each stands, what it holds ┘
 
 Knows no driver.
@@ -18,15 +18,16 @@ from typing import Any, NamedTuple
 from exporter.arrow.kafka_time import NO_DAY
 from exporter.operate.audit.codes import EARLIER, EITHER, LETTERS, NOT_HERE, UNKNOWN, WHOLE
 from exporter.operate.audit.contents.compare import NOTHING_SURE, Configured, Difference
+from exporter.operate.audit.contents.times import DAY_US
 from exporter.operate.audit.job import Job
-from exporter.operate.audit.known import Known, within
+from exporter.operate.audit.known import Known
 from exporter.operate.audit.opinion import Judge, Seen, Taker, is_plain
 from exporter.operate.audit.pin import Pinned, Region
 from exporter.operate.audit.plain import Plain
 from exporter.operate.audit.readers.reader import Undecided
 from exporter.operate.audit.readers.reading import Readings
 from exporter.operate.audit.records import Record, Stretch
-from exporter.operate.audit.rows import DAY_US, Held, Row, Table
+from exporter.operate.audit.rows import Held, Row, Table
 from exporter.operate.audit.rules.computing import Asked, Computed, Computing
 from exporter.operate.audit.tally import Place, Tally
 from exporter.operate.audit.verdicts import WHOLE_SLOT, WHOLE_STAGES, Expect, Slot, Stands, Verdict, verdicts
@@ -63,7 +64,7 @@ class Comparison:
     @cached_property
     def _judges(self) -> list[Judge]:
         readings = Readings(self.pinned.schemas, self.pinned.replayed_through)
-        return [Judge(one, at, self.pinned.codes, readings) for at, one in enumerate(self.pinned.routings)]
+        return [Judge(one, self.pinned.codes, readings) for one in self.pinned.routings]
 
     @cached_property
     def _in_slots(self) -> bool:
@@ -132,8 +133,7 @@ class Comparison:
         """Those rows of a table that are of some records, where it may hold rows; and the numbers of these records."""
         found: tuple[list[int], list[int]] = [], []
         for at, row in zip(places, rows, strict=True):
-            cover = self.known.covers.get((code, at[0]))
-            if at in some and cover is not None and within(at[1], cover.spans):
+            if at in some and self.known.may_stand(code, *at):
                 found[0].append(row)
                 found[1].append(some[at])
         return found
@@ -187,9 +187,8 @@ class Comparison:
 
     def _may(self, at: At, own: Region, code: int) -> list[int]:
         """The configurations that may have written a row, the one of its offset first."""
-        cover = self.known.covers.get((code, at[0]))
-        again = cover is not None and cover.replayed is not None and at[1] <= cover.replayed
-        return [*dict.fromkeys([own.routing, *(self.known.since(*at) if again else ())])]
+        since = self.known.since(*at) if self.known.is_replayed(code, *at) else ()
+        return [*dict.fromkeys([own.routing, *since])]
 
     def _judged(
         self, at: At, told: Told | None, rows: Sequence[Row], computed: Mapping[tuple[At, int, int], Computed]
@@ -255,13 +254,12 @@ class Comparison:
     def _stands(
         self, at: At, row: Row, told: Told | None, slot: Slot, computed: Mapping[tuple[At, int, int], Computed]
     ) -> Stands:
-        cover = self.known.covers.get((row.code, at[0]))
         stands = Stands(
             row.code,
             row.day,
-            outside=cover is None or not within(at[1], cover.spans),
+            outside=not self.known.may_stand(row.code, *at),
             checkable=not row.condemned and self.known.is_checkable(*at),
-            replayed=cover is not None and cover.replayed is not None and at[1] <= cover.replayed,
+            replayed=self.known.is_replayed(row.code, *at),
             faulty=row.faulty,
             condemned=row.condemned,
             unread=row.unread,

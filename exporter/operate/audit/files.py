@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import Any, Literal
 from urllib.parse import unquote
@@ -33,6 +34,8 @@ log = get_logger(__name__)
 FILE_THREADS = 4
 Ranges = Mapping[TopicPartition, tuple[int, int]]
 """Offsets start..end-1 of each partition."""
+Bounds = tuple[tuple[Any, Any], tuple[int, int]]
+"""Of a file: its only topic and partition, None where there may be several; its least and greatest offset."""
 
 
 @dataclass(frozen=True)
@@ -48,17 +51,22 @@ class LiveFiles:
     there: Sequence[Add]
     by_spark: Callable[[pa.Schema], pa.Table] | None = None
 
+    @cached_property
+    def _bounded(self) -> Sequence[tuple[Add, Bounds | None]]:
+        """The files, with what their statistics say of offsets: each part asks for it."""
+        return [(add, _bounds(add)) for add in self.there]
+
     def of(self, ranges: Ranges, wanted: pa.Schema) -> pa.Table:
         """The rows of some offsets, in some columns with `_kafka`."""
         if self.by_spark is not None:
             return self.by_spark(wanted)
-        return self._read([(add, inside) for add in self.there if (inside := _inside(add, ranges))], wanted)
+        return self._read([(add, inside) for add, at in self._bounded if (inside := _inside(at, ranges))], wanted)
 
     def others(self, ranges: Ranges, wanted: pa.Schema) -> pa.Table:
         """At least the rows that are of no such offsets."""
         if self.by_spark is not None:
             return self.by_spark(wanted)
-        return self._read([(add, None) for add in self.there if _may_hold_others(add, ranges)], wanted)
+        return self._read([(add, None) for add, at in self._bounded if _may_hold_others(add, at, ranges)], wanted)
 
     def all(self, wanted: pa.Schema) -> pa.Table:
         """All rows, in columns that need not be the table's."""
@@ -136,9 +144,8 @@ def _of(rows: pa.Table, ranges: Ranges) -> Any:
     return found
 
 
-def _inside(add: Add, ranges: Ranges) -> Ranges:
-    """Those of some offsets of which a file may have rows, by its statistics."""
-    bounds = _bounds(add)
+def _inside(bounds: Bounds | None, ranges: Ranges) -> Ranges:
+    """Those of some offsets of which a file may have rows."""
     if bounds is None:
         return ranges
     (topic, partition), (least, most) = bounds
@@ -148,9 +155,8 @@ def _inside(add: Add, ranges: Ranges) -> Ranges:
     return {tp: (start, end) for tp, (start, end) in ranges.items() if least < end and start <= most}
 
 
-def _may_hold_others(add: Add, ranges: Ranges) -> bool:
+def _may_hold_others(add: Add, bounds: Bounds | None, ranges: Ranges) -> bool:
     """Whether a file may have rows of other offsets, or of none."""
-    bounds = _bounds(add)
     if bounds is None or None in bounds[0] or _numbers(add["stats"], "nullCount", "_kafka", "offset") != 0:
         return True
     (topic, partition), (least, most) = bounds
@@ -158,8 +164,8 @@ def _may_hold_others(add: Add, ranges: Ranges) -> bool:
     return least < start or most >= end
 
 
-def _bounds(add: Add) -> tuple[tuple[Any, Any], tuple[int, int]] | None:
-    """The only topic and partition of a file, None where there may be several; its least and greatest offset."""
+def _bounds(add: Add) -> Bounds | None:
+    """None where its statistics do not tell."""
     told = json.loads(add.get("stats") or "{}")
     least, most = (told.get(name, {}).get("_kafka") or {} for name in ("minValues", "maxValues"))
     offsets = least.get("offset"), most.get("offset")

@@ -39,7 +39,7 @@ class Known:
         self._job = job
         self._pinned = pinned
         self._logs = logs
-        self.covers = {(pinned.codes[name], tp): _cover(pinned, name, tp) for name, tp in pinned.spans}
+        self._covers = {(pinned.codes[name], tp): _cover(pinned, name, tp) for name, tp in pinned.spans}
         spared = {tp: [(offset - 1, offset) for offset in some] for tp, some in pinned.spared.items()}
         gaps = {tp: some for (name, tp), some in pinned.gaps.items() if name == DEAD_LETTERS}
         self._lost = {tp: [*gaps.get(tp, ()), *spared.get(tp, ())] for tp in {*gaps, *spared}}
@@ -52,6 +52,16 @@ class Known:
         """The configurations that have been in force since an offset was exported."""
         return [one.routing for one in self._pinned.regions.get(tp, ()) if one.through >= offset]
 
+    def may_stand(self, code: int, tp: TopicPartition, offset: int) -> bool:
+        """Whether a table says that it may have a row there."""
+        cover = self._covers.get((code, tp))
+        return cover is not None and within(offset, cover.spans)
+
+    def is_replayed(self, code: int, tp: TopicPartition, offset: int) -> bool:
+        """Whether a replay of dead letters may have added a table's row."""
+        cover = self._covers.get((code, tp))
+        return cover is not None and cover.replayed is not None and offset <= cover.replayed
+
     def must(self, expected: int, tp: TopicPartition, offset: int, region: Region) -> bool:
         """Whether a record must have a row: where all that could hold it says that it is complete there.
 
@@ -60,7 +70,7 @@ class Known:
         """
         if expected < LETTERS and not (expected == EARLIER and region.through < FOREVER):
             return False
-        cover, letters = self.covers.get((expected, tp)), self._pinned.spans.get((DEAD_LETTERS, tp), ())
+        cover, letters = self._covers.get((expected, tp)), self._pinned.spans.get((DEAD_LETTERS, tp), ())
         if not within(offset, letters) or not self._is_complete(region) or within(offset, self._lost.get(tp, ())):
             return False
         if cover is None:

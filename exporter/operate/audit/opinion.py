@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from exporter.core.columns import EVENT_TIME
-from exporter.core.routing import Routing
+from exporter.core.routing import Routing, TypeFrom
 from exporter.core.value_format import ValueFormat
 from exporter.operate.audit.codes import (
     EARLIER,
@@ -75,11 +75,10 @@ class Seen:
 
 
 class Judge:
-    """One configuration. number: its index. codes: event type -> code, for every type with a table or declared."""
+    """One configuration. codes: event type -> code, for every type with a table or declared."""
 
-    def __init__(self, routing: Routing, number: int, codes: Mapping[str, int], readings: Readings) -> None:
+    def __init__(self, routing: Routing, codes: Mapping[str, int], readings: Readings) -> None:
         self.routing = routing
-        self.number = number
         self._routes = Routes(routing, codes)
         self._ruled = has_routes(routing) or has_filters(routing)
         self._in_values = routing.type_from.kind in IN_VALUES
@@ -125,14 +124,9 @@ class Judge:
 
     def event_type(self, seen: Seen) -> str | None:
         """The text that says it; None if nothing does."""
-        source, record = self.routing.type_from, seen.record
-        if source.kind == "topic":
-            return record.tp.topic
-        if source.kind == "key":
-            return _text(record.key)
-        if source.kind == "header":
-            said = [one["value"] for one in record.headers or () if one["key"] == source.name]
-            return _text(said[-1]) if said else None
+        source = self.routing.type_from
+        if not self._in_values:
+            return type_beside(source, seen.record)
         sent = self.sent(seen)
         return event_type_of(sent, source) if isinstance(sent, Sent) else None
 
@@ -204,6 +198,14 @@ def declares_event_time(schema_json: str) -> bool:
     return any(field["name"].lower() == EVENT_TIME for field in json.loads(schema_json)["fields"])
 
 
+def type_beside(source: TypeFrom, record: Record) -> str | None:
+    """The event type of a record where it does not stand in the value; None if nothing says it."""
+    if source.kind == "topic":
+        return record.tp.topic
+    if source.kind == "key":
+        return _text(record.key)
+    said = [one["value"] for one in record.headers if one["key"] == source.name]
+    return _text(said[-1]) if said else None
 
 
 def _text(value: bytes | None) -> str | None:

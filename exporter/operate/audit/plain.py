@@ -19,24 +19,22 @@ import pyarrow as pa
 
 from exporter.core.columns import EVENT_TIME, EVOLVED, JSON_TEXT
 from exporter.core.routing import Routing
-from exporter.operate.audit.opinion import READ_BYTES_MAX, declares_event_time, is_plain
+from exporter.operate.audit.opinion import IN_VALUES, READ_BYTES_MAX, declares_event_time, is_plain, type_beside
 from exporter.operate.audit.records import Record
-from exporter.operate.audit.rows import Held, Indices, Table
+from exporter.operate.audit.rows import Held, Table
 from exporter.operate.audit.rules.expressions import engine
 from exporter.operate.audit.rules.filters import has_filters
 from exporter.operate.audit.rules.routes import has_routes
-from exporter.operate.audit.rules.values import INTEGERS, quoted
+from exporter.operate.audit.rules.values import DECIMAL, INTEGERS, quoted
 
 NOT_JSON = r",\s*[}\]]"
 """A comma behind the last member, which the engine takes, and JSON does not have; or a text that looks so."""
 ISO = r'"\d{4}-\d\d-\d\dT([01]\d|2[0-3]):\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)"'
 """A time as nearly all write it."""
 EXACT = 2**53
-_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 _WORD = re.compile(r"\w+", re.ASCII)
 _UNITS = {"s": "* 1000000", "ms": "* 1000", "us": "* 1", "ns": "// 1000"}
 _SENT = pa.schema([("n", pa.int64()), ("us", pa.int64()), ("name", pa.string()), ("v", pa.string())])
-
 
 Fields: TypeAlias = "Mapping[str, Mapping[str, Any]]"
 """Of a Spark schema, by name."""
@@ -70,7 +68,7 @@ class Plain:
             self._keys[table.code] = json.dumps([*query, f"{table.schema}"])
             self._queries[self._keys[table.code]] = query
 
-    def right(self, records: Sequence[Record], held: Iterable[tuple[Held, Indices, Sequence[int]]]) -> set[int]:
+    def right(self, records: Sequence[Record], held: Iterable[tuple[Held, Sequence[int], Sequence[int]]]) -> set[int]:
         """Which of some records stand rightly in a table. held: rows, and for each the number of its record."""
         some = [one for one in held if one[0].table.code in self._keys]
         if not some:
@@ -113,18 +111,10 @@ class Plain:
         if not self._topics[topic]:
             return None
         try:
-            return self._name(one), one.value.decode()
+            value = one.value.decode()
         except UnicodeDecodeError:
             return None
-
-    def _name(self, one: Record) -> str | None:
-        kind, key = self._routing.type_from.kind, self._routing.type_from.name
-        if kind == "topic":
-            return one.tp.topic
-        if kind == "key":
-            return (one.key or b"").decode()
-        said = [part["value"] for part in one.headers if part["key"] == key] if kind == "header" else []
-        return (said[-1] or b"").decode() if said else None
+        return None if routing.type_from.kind in IN_VALUES else type_beside(routing.type_from, one), value
 
     def _valid(self, connection: Any) -> pa.Table:
         """The values that are objects, with the event type that each says."""
@@ -209,9 +199,7 @@ class Asked:
         """How many of some members there are."""
         return " + ".join(f"({self.raw(one)} IS NOT NULL)::INT" for one in members) or "0"
 
-    def columns(
-        self, declared: Fields, stored: Fields, at: Sequence[str], column: Callable[[str], str]
-    ) -> list[str]:
+    def columns(self, declared: Fields, stored: Fields, at: Sequence[str], column: Callable[[str], str]) -> list[str]:
         """What must hold of the columns of a table, or the fields of a struct. Raises Unplain."""
         evolved = {name: one for name, one in stored.items() if _is_evolved(one) and name not in declared}
         for name, one in declared.items():
@@ -225,7 +213,7 @@ class Asked:
     def _holds(self, kind: Any, at: Sequence[str], column: str, evolved: bool) -> str:
         raw = self.raw(at)
         if isinstance(kind, str) or kind["type"] != "struct":
-            scale = _DECIMAL.fullmatch(kind) if isinstance(kind, str) else None
+            scale = DECIMAL.fullmatch(kind) if isinstance(kind, str) else None
             by_name = scale is not None and self._decimal(column, raw, at[-1], int(scale[2]))
             same = by_name or _same(kind, column, raw, evolved)
         elif evolved:
@@ -240,7 +228,6 @@ class Asked:
             same = " AND ".join(f"({one})" for one in [*some, *inner])
         nothing = f"{raw} IS NULL OR {raw} = 'null'"
         return f"CASE WHEN {column} IS NULL THEN {nothing} ELSE coalesce({same}, false) END"
-
 
     def _decimal(self, column: str, raw: str, name: str, scale: int) -> str:
         """A number, as it stands in the value and not as a double has it, or a text that is one. Raises Unplain."""

@@ -7,7 +7,7 @@ decimals as Decimal, binary as bytes.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property
@@ -21,6 +21,7 @@ from exporter.core.columns import EVENT_TIME
 from exporter.core.record_columns import RecordColumns
 from exporter.operate.audit.codes import LETTERS
 from exporter.operate.audit.contents.shapes import ours
+from exporter.operate.audit.contents.times import DAY_US
 from exporter.operate.audit.rules.values import arrow_of
 from exporter.stores.file_rows import fitted
 from offsets.ranges import TopicPartition
@@ -28,7 +29,6 @@ from offsets.ranges import TopicPartition
 Indices = Any
 """A numpy array of numbers of rows."""
 US = pa.timestamp("us", "UTC")
-DAY_US = 86_400_000_000
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 _KAFKA = pa.struct([
     ("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), ("timestamp", US), ("epoch", pa.int32()),
@@ -260,8 +260,3 @@ def _converted(kind: pa.DataType) -> Callable[[Any], Any] | None:
         if inner:
             return lambda one: one | {n: made(one[n]) for n, made in inner.items() if one[n] is not None}
     return None
-
-
-def held_of(tables: Iterator[pa.Table], table: Table) -> pa.Table:
-    """All rows of a table in one."""
-    return pa.concat_tables([table.schema.empty_table(), *tables])

@@ -374,7 +374,7 @@ def test_a_configuration_says_what_it_asks_a_value_for() -> None:
         said = {"type_from": TypeFrom("schema", "short"), "event_time": EventTime("record"), "types": (), **changed}
         routing = Routing(**said)
         routing = replace(routing, decoder_version=routing.decoder_here)
-        judge = Judge(routing, 0, {"dead_letters": LETTERS, "R": 1}, Readings({}))
+        judge = Judge(routing, {"dead_letters": LETTERS, "R": 1}, Readings({}))
         seen = Seen(Record(TopicPartition(topic, 0), 0, 7, None, value, len(value or b""), []))
         (taker,) = judge.takers(seen)
         return judge.event_type(seen), judge.time(seen), judge.expected(seen, taker)
@@ -399,7 +399,7 @@ def test_topics_of_several_formats_are_judged_each_by_its_own() -> None:
     def judged(types: tuple[str, ...], topic: str, value: bytes | None) -> tuple[int, bool]:
         declared = tuple((name, columns) for name in types)
         routing = Routing(TypeFrom("topic"), EventTime("json", "ts", "iso"), declared, topic_formats=formats)
-        judge = Judge(replace(routing, decoder_version=routing.decoder_here), 0, codes, Readings({}))
+        judge = Judge(replace(routing, decoder_version=routing.decoder_here), codes, Readings({}))
         seen = Seen(Record(TopicPartition(topic, 0), 0, 7, None, value, len(value or b""), []))
         (taker,) = judge.takers(seen)
         return judge.expected(seen, taker), judge.time(seen) is not None

@@ -111,7 +111,7 @@ def seen(value: str, name: str = "") -> Seen:
 
 def told(routing: Routing, *values: str) -> list[list[tuple[int, int]]]:
     """The takers of records, and what is expected of each."""
-    judge = Judge(routing, 0, CODES, Readings({}))
+    judge = Judge(routing, CODES, Readings({}))
     found = []
     for one in map(seen, values):
         takers = judge.takers(one)

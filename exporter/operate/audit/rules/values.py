@@ -23,7 +23,7 @@ from exporter.operate.audit.contents.typed import Day, Floating, Instant, base64
 
 INTEGERS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 """Bits."""
-_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT(?!24)\d\d:\d\d:\d\d)(\.\d{1,6})?(Z|[+-]\d\d:\d\d)?", re.ASCII)
@@ -51,7 +51,7 @@ class Unsure(Exception):
 def arrow_of(kind: Any) -> pa.DataType:
     """The Arrow type of a Spark type (as parsed from its schema JSON)."""
     if isinstance(kind, str):
-        found = _DECIMAL.fullmatch(kind)
+        found = DECIMAL.fullmatch(kind)
         return pa.decimal128(int(found[1]), int(found[2])) if found else _scalar(kind)[0]
     if kind["type"] == "struct":
         return pa.struct([(one["name"], arrow_of(one["type"])) for one in kind["fields"]])
@@ -63,7 +63,7 @@ def arrow_of(kind: Any) -> pa.DataType:
 def sql_of(kind: Any) -> str:
     """DuckDB's name of a Spark type."""
     if isinstance(kind, str):
-        return kind if _DECIMAL.fullmatch(kind) else _scalar(kind)[1]
+        return kind if DECIMAL.fullmatch(kind) else _scalar(kind)[1]
     if kind["type"] == "struct":
         return "STRUCT(" + ", ".join(f"{quoted(one['name'])} {sql_of(one['type'])}" for one in kind["fields"]) + ")"
     if kind["type"] == "array":
@@ -186,7 +186,7 @@ def _float(sent: Any) -> float:
 
 def _decimal(kind: str, sent: Any) -> Decimal:
     """Only what fits without being rounded."""
-    found = _DECIMAL.fullmatch(kind)
+    found = DECIMAL.fullmatch(kind)
     if found is None or type(sent) not in (int, Decimal, str) or (type(sent) is str and not _NUMBER.fullmatch(sent)):
         raise Unsure
     precision, scale = int(found[1]), int(found[2])
