@@ -105,6 +105,7 @@ class Event(str, Enum):
     MAINTENANCE_FAILED = "maintenance_failed", "A step of a table's maintenance failed; the other tables go on."
     MAINTENANCE_SCHEDULED = "maintenance_scheduled", "The maintenance waits for its next time."
     FILE_NAME_NOT_OURS = "file_name_not_ours", "The audit met a file of another writer in a table."
+    AUDIT_PROGRESS = "audit_progress", "Every ten seconds of an audit: offsets compared, of how many, seconds left."
     AUDIT_RESTARTED = "audit_restarted", "Retention moved the start of a log meanwhile; the audit begins again."
     DEAD_LETTERS_REPLAYED = "dead_letters_replayed", "A replay has put dead letters that are good now into a table."
     TABLE_REPAIRED = "table_repaired", "A repair has closed the old epoch of a table and opened the next."

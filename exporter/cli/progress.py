@@ -1,4 +1,4 @@
-"""How far a run has come: a bar on a terminal, else an event every ten seconds in which something has changed."""
+"""How far a run or an audit is: a bar on a terminal, else an event every ten seconds, if something has changed."""
 
 from __future__ import annotations
 
@@ -70,14 +70,7 @@ class ProgressDisplay:
         self._moment: Moment | None = None
         self._told: Moment | None = None
         self._seen: deque[tuple[float, int]] = deque([(self._began, 0)])
-        self._bar = Progress(
-            BarColumn(bar_width=None),
-            TaskProgressColumn(),
-            _Line(self.line),
-            console=self._console,
-            transient=True,
-            expand=True,
-        )
+        self._bar = _bar(self._console, self.line)
         self._task = self._bar.add_task("", total=None)
 
     def update(self, progress: Moment) -> None:
@@ -125,6 +118,59 @@ class ProgressDisplay:
     ) -> None:
         if self._console.is_terminal:
             self._bar.stop()
+
+
+class AuditDisplay:
+    """A context manager whose `update` is the `tell` of an audit."""
+
+    def __init__(self, console: Console | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._console = console or Console(file=sys.stderr)
+        self._clock = clock
+        self._began = self._told_at = clock()
+        self._done = self._of = 0
+        self._bar = _bar(self._console, self.line)
+        self._task = self._bar.add_task("", total=None)
+
+    def update(self, done: int, of: int) -> None:
+        """So many offsets are compared, of so many."""
+        self._done, self._of = done, of
+        now = self._clock()
+        if self._console.is_terminal:
+            self._bar.update(self._task, total=of or None, completed=done)
+        elif now - self._told_at >= TELL_SECS:
+            log.info(Event.AUDIT_PROGRESS, offsets=done, of=of, secs_left=self._secs_left())
+            self._told_at = now
+
+    def line(self) -> str:
+        """What stands beside the bar."""
+        if not self._of:
+            return f"looking at the tables {elapsed(self._clock() - self._began)}"
+        left = self._secs_left()
+        return f"{self._done:,} of {self._of:,} offsets" + ("" if left is None else f", {elapsed(left)} left")
+
+    def _secs_left(self) -> int | None:
+        """If it goes on as it did so far."""
+        if not self._done:
+            return None
+        return round((self._clock() - self._began) * (self._of - self._done) / self._done)
+
+    def __enter__(self) -> AuditDisplay:
+        if self._console.is_terminal:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._console.is_terminal:
+            self._bar.stop()
+
+
+def _bar(console: Console, line: Callable[[], str]) -> Progress:
+    """line: asked for the text beside it each time that it is drawn."""
+    return Progress(
+        BarColumn(bar_width=None), TaskProgressColumn(), _Line(line), console=console, transient=True, expand=True
+    )
 
 
 class _Line(ProgressColumn):

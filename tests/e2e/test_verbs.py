@@ -95,6 +95,10 @@ def test_verbs_that_only_look_start_no_jvm(verbs: Verbs, monkeypatch: pytest.Mon
     verbs.typed("report", "--output", str(tmp_path / "report.html"))
     audited = verbs("audit")
     assert (audited["once"], audited["clean"]) == (120, True)
+    sinces = {audited["next_since"]: 0, "0:50": 10 + 60, "2000-01-01": 120}
+    for since, once in sinces.items():
+        newer = verbs("audit", "--since", since)
+        assert (newer["once"], newer["left_out"], newer["clean"]) == (once, 120 - once, True), since
 
 
 @IN_A_BUCKET

@@ -13,7 +13,9 @@ import pytest
 from exporter.core.routing import DEAD_LETTERS, EventTime, TypeFrom
 from exporter.errors import InvariantBroken
 from exporter.kafka.topics import FirstPosition
+from exporter.operate.chosen import parse_offsets
 from offsets.ranges import TopicPartition
+from offsets.selection import Topics
 from tests.spark.audit_lake import Exported, routing_of
 from tests.support.lakes import seldom
 from tests.support.services import Record, produce
@@ -251,6 +253,31 @@ def test_findings_can_be_limited_to_a_day_and_to_offsets(lake):
     assert report.checked == (45 - 22) + 20
 
 
+def test_since_asks_for_what_is_new_and_an_audit_says_where_the_next_one_goes_on(lake):
+    """Where not all tables were complete it goes on; old damage is not looked for, and what is left out is told."""
+    lake.export(types=("click",))
+    starts = parse_offsets(lake.report().next_since, Topics((lake.topic,)))
+    assert starts == {TopicPartition(lake.topic, 0): 45, TopicPartition(lake.topic, 1): 25}
+    lake.sql("DELETE FROM {c} WHERE id = 3", c="click")
+    report = lake.report(from_offsets=starts)
+    assert report.clean, report.as_text()
+    assert (report.left_out, report.pending, report.once) == (45 + 25, 2, 1)
+    lake.export()
+    lake.sql("DELETE FROM {v} WHERE id = 99", v="view")
+    report = lake.report(from_offsets=starts)
+    assert (report.missing, report.findings, report.checked) == (1, 1, 3), report.as_text()
+    assert lake.report().missing == 3
+
+
+def test_rows_behind_deletion_vectors_are_missing(lake):
+    """Their files hold them still: what is deleted there is Spark's to say."""
+    lake.sql("ALTER TABLE {v} SET TBLPROPERTIES (delta.enableDeletionVectors = true)", v="view")
+    lake.sql("DELETE FROM {v} WHERE id IN (2, 9)", v="view")
+    assert any(Path(lake.folder("view")).rglob("deletion_vector_*.bin"))
+    report = lake.report()
+    assert (report.missing, report.findings) == (2, 2), report.as_text()
+
+
 def test_tables_at_different_positions_are_no_finding(lake):
     """One type runs ahead of the others and of the dead letters: nothing is missing, nothing twice."""
     lake.export(types=("click",))
@@ -352,18 +379,21 @@ def test_each_offset_is_judged_by_the_configuration_that_was_in_force(lake):
 
 
 def test_parts_and_processes_find_what_one_finds(lake, monkeypatch):
-    """A few offsets each, beside each other, in parts that files reach over: the same report."""
+    """A few offsets each, beside each other, in parts that files reach over: the same report, and told to the end."""
     from exporter.operate.audit import parts
 
     lake.sql("DELETE FROM {v} WHERE id IN (2, 9)", v="view")
     lake.sql("UPDATE {c} SET name = 'other' WHERE id = 7", c="click")
     lake.sql("INSERT INTO {v} (id, day) VALUES (1, DATE'2025-03-09')", v="view")
     lake.sql("OPTIMIZE {c}", c="click")
-    whole = replace(lake.report(), secs=0.0)
+    told: list[tuple[int, int]] = []
+    whole = replace(lake.report(tell=lambda *far: told.append(far)), secs=0.0)
+    assert told.pop() == (70, 70) and not told
     assert (whole.missing, whole.different, whole.foreign) == (2, 2, 1), whole.as_text()
     monkeypatch.setattr(parts, "PROCESS_OFFSETS", 20)
     monkeypatch.setattr(parts, "PART_OFFSETS", 7)
-    assert replace(lake.report(), secs=0.0) == whole
+    assert replace(lake.report(tell=lambda *far: told.append(far)), secs=0.0) == whole
+    assert told[-1] == (70, 70) and told == sorted(told)
 
 
 def test_a_recreated_topic_is_refused(lake, topic):

@@ -26,7 +26,7 @@ from exporter.log_events import Event
 from exporter.operate.audit.codes import LETTERS
 from exporter.operate.audit.files import FILE_THREADS, LiveFiles, live_files
 from exporter.operate.audit.job import Job, Log
-from exporter.operate.audit.parts import Work, compared
+from exporter.operate.audit.parts import Tell, Work, compared, untold
 from exporter.operate.audit.pin import Pinned, pin, pin_gaps, pin_schemas
 from exporter.operate.audit.readers.formats import check
 from exporter.operate.audit.records import Source
@@ -63,13 +63,14 @@ def audit(
     routing: Routing,
     day: date | None = None,
     from_offsets: Mapping[TopicPartition, int] | None = None,
+    tell: Tell = untold,
 ) -> AuditReport:
     """Compare the topics with the tables of lake.app. Writes nothing.
 
     routing: the present settings; they are used where the dead letters record no other configuration. day: only
     findings of this day are reported: that of the rows, and of records without a row that of their event time (of their
     Kafka timestamp where the event time cannot be read). from_offsets: topic partition -> first offset to look at;
-    other partitions are looked at from their beginning.
+    other partitions are looked at from their beginning. What is left out is told. tell: is told of how far it is.
 
     Raises BrokerSilent, TableUnreadable, ConfigError for a format or SQL that cannot be audited here, InvariantBroken
     if a topic is not the one that was exported, and DependencyUnreachable if the comparison itself cannot be run.
@@ -83,11 +84,13 @@ def audit(
     compacted, note = _compacted(topics, tuple(identities))
     pinned.notes += [note] if note else []
     job = Job(tuple(identities), routing, day, dict(from_offsets or {}), compacted, lake.record_columns)
-    return _audited(lake, topics, pinned, job, partitions_of(identities), started)
+    return replace(
+        _audited(lake, topics, pinned, job, partitions_of(identities), tell), secs=time.monotonic() - started
+    )
 
 
 def _audited(
-    lake: Lake, topics: Topics, pinned: Pinned, job: Job, tps: Sequence[TopicPartition], started: float
+    lake: Lake, topics: Topics, pinned: Pinned, job: Job, tps: Sequence[TopicPartition], tell: Tell
 ) -> AuditReport:
     """What the comparison of what was pinned says; made again if it fails and may not fail again.
 
@@ -105,7 +108,7 @@ def _audited(
         logs = _logs(topics, tps, pinned, job.from_offsets)
         left_out = pinned.condemned if careful else {}
         try:
-            tally = compared(Work(job, pinned, logs, source, files, tables, left_out))
+            tally = compared(Work(job, pinned, logs, source, files, tables, left_out), tell)
             break
         except Exception as error:
             now = topics.first_offsets(logs.keys())
@@ -116,7 +119,7 @@ def _audited(
             log.info(Event.AUDIT_RESTARTED, reason="retention moved the log's start" if expired else first_line(error))
     columns = {one.name: tuple(one.columns) for one in tables if one.code != LETTERS}
     report = tally.report(job.topics, columns)
-    return _finish(report, pinned, files, logs, time.monotonic() - started)
+    return _finish(report, pinned, files, logs)
 
 
 def _table(pinned: Pinned, name: str, job: Job) -> Table:
@@ -152,16 +155,19 @@ def _compacted(topics: Topics, names: Iterable[str]) -> tuple[frozenset[str], st
 
 
 def _finish(
-    report: AuditReport, pinned: Pinned, files: Mapping[str, LiveFiles], logs: Mapping[TopicPartition, Log], secs: float
+    report: AuditReport, pinned: Pinned, files: Mapping[str, LiveFiles], logs: Mapping[TopicPartition, Log]
 ) -> AuditReport:
     """Adds what needs no comparison: files, partitions, whole tables."""
     absent = tuple(file for found in files.values() for file in found.absent)
     problems = list(pinned.problems)
-    pending = before = 0
+    pending = before = left_out = 0
+    following = []
     for tp, one in logs.items():
         greatest, anchor = pinned.greatest.get(tp), pinned.least_anchor.get(tp, -1)
         pending += max(0, one.end - one.next)
         before += max(0, min(one.end, anchor + 1) - one.start)
+        left_out += max(0, min(one.end, one.first) - max(one.start, anchor + 1))
+        following.append(f"{tp.topic}:{tp.partition}:{min(one.next, pinned.complete_through(tp) + 1)}")
         if greatest is not None and greatest >= one.high_watermark:
             problems.append(
                 f"{tp}: the tables are at {greatest}, the log ends at {one.high_watermark}: it was truncated"
@@ -170,10 +176,11 @@ def _finish(
         report,
         pending=report.pending + pending,
         before_first=before,
+        left_out=left_out,
+        next_since=",".join(following),
         absent_files=len(absent),
         absent=absent[:EXAMPLES_MAX],
         problems=tuple(problems),
         notes=tuple(pinned.notes),
         tables=tuple(found.count for _, found in sorted(files.items())),
-        secs=secs,
     )

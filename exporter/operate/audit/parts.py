@@ -10,9 +10,10 @@ import multiprocessing
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import pyarrow as pa
 
@@ -32,6 +33,13 @@ PROCESS_OFFSETS = 25_000
 """What a process of its own is worth."""
 BATCH_RECORDS, BATCH_BYTES = 100_000, 64 << 20
 """Records, and bytes of their values, that are compared at a time."""
+TELL_SECS = 0.5
+Tell = Callable[[int, int], None]
+"""Called now and then: so many offsets are compared, of so many."""
+
+
+def untold(_done: int, _of: int) -> None:
+    """Nobody wants to know how far it is."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +75,11 @@ class Work:
             yield part
 
     @property
+    def offsets(self) -> int:
+        """How many are read."""
+        return sum(end - start for start, end in self.ranges.values())
+
+    @property
     def offsets_max(self) -> int:
         """Of a part."""
         adds = [add for one in self.files.values() for add in one.there]
@@ -74,18 +87,20 @@ class Work:
         each = sum(add["size"] for add in adds) / rows if rows else 0
         return min(PART_OFFSETS, max(1_000, int(PART_BYTES / each))) if each else PART_OFFSETS
 
-    def of_part(self, part: Ranges) -> Tally:
-        """What becomes of its offsets."""
+    def of_part(self, part: Ranges, done: Callable[[int], None]) -> Tally:
+        """What becomes of its offsets. done: called with the number of those that have come to their end."""
         comparison = self._comparison()
         held = self._held(lambda files, wanted: files.of(part, wanted))
         for stretches in self._stretches(part):
             comparison.compare(stretches, held)
+            done(sum(one.end - one.start for one in stretches))
         return comparison.tally
 
     def of_others(self) -> Tally:
-        """What becomes of rows that are of none of the offsets that are read."""
-        comparison = self._comparison()
-        for held in self._held(lambda files, wanted: files.others(self.ranges, wanted)):
+        """What becomes of rows that are of none of the offsets that are read, nor before those that are asked for."""
+        comparison, asked = self._comparison(), self.job.from_offsets
+        known = {tp: (0 if asked.get(tp, 0) >= first else first, end) for tp, (first, end) in self.ranges.items()}
+        for held in self._held(lambda files, wanted: files.others(known, wanted)):
             comparison.strays(held)
             for tp in held.places:
                 first, end = self.ranges.get(tp, (FOREVER, FOREVER))
@@ -133,41 +148,68 @@ class Work:
                 yield Stretch(one.tp, at, one.end, ())
 
 
-def compared(work: Work) -> Tally:
+def compared(work: Work, tell: Tell) -> Tally:
     """All of it, by processes of its own where it is worth them. Raises what one of them raises."""
-    offsets = sum(end - start for start, end in work.ranges.values())
-    cores = min(os.cpu_count() or 1, max(1, offsets // PROCESS_OFFSETS))
+    cores = min(os.cpu_count() or 1, max(1, work.offsets // PROCESS_OFFSETS))
     if any(one.by_spark is not None for one in work.files.values()):
         cores = 1  # what is Spark's to read is read here
     tally = work.of_others()
-    parts = [*work.parts(min(work.offsets_max, max(1, math.ceil(offsets / cores))))]
-    if cores == 1:
-        for part in parts:
-            tally.join(work.of_part(part))
-        return tally
-    spawned = multiprocessing.get_context("spawn")  # this process has threads, which a fork would not have
-    with ProcessPoolExecutor(cores, spawned, _begin, (work,)) as pool:
-        for one in pool.map(_of_part, parts):
-            tally.join(one)
+    parts = [*work.parts(min(work.offsets_max, max(1, math.ceil(work.offsets / cores))))]
+    for part in _here(work, parts, tell) if cores == 1 else _spawned(work, parts, tell, cores):
+        tally.join(part)
     return tally
 
 
-_works: list[Work] = []
-"""Of this process, if it is one that was asked."""
+def _here(work: Work, parts: Sequence[Ranges], tell: Tell) -> Iterator[Tally]:
+    """One after the other."""
+    at = 0
+
+    def done(more: int) -> None:
+        nonlocal at
+        at += more
+        tell(at, work.offsets)
+
+    for part in parts:
+        yield work.of_part(part, done)
+
+
+def _spawned(work: Work, parts: Sequence[Ranges], tell: Tell, cores: int) -> Iterator[Tally]:
+    """So many at a time, as they come to their end."""
+    spawned = multiprocessing.get_context("spawn")  # this process has threads, which a fork would not have
+    counter = spawned.Value("q")
+    with ProcessPoolExecutor(cores, spawned, _begin, (work, counter)) as pool:
+        left = {pool.submit(_of_part, part) for part in parts}
+        try:
+            while left:
+                ended, left = wait(left, TELL_SECS, FIRST_EXCEPTION)
+                tell(counter.value, work.offsets)
+                yield from (one.result() for one in ended)
+        finally:
+            pool.shutdown(cancel_futures=True)  # one has failed: nobody waits for the others
+
+
+_asked: list[tuple[Work, Any]] = []
+"""Of this process, if it is one that was asked: the work, and the counter of all that is done."""
 
 
 def _of_part(part: Ranges) -> Tally:
-    return _works[0].of_part(part)
+    work, counter = _asked[0]
+
+    def done(more: int) -> None:
+        with counter.get_lock():
+            counter.value += more
+
+    return work.of_part(part, done)
 
 
-def _begin(work: Work) -> None:
+def _begin(work: Work, counter: Any) -> None:
     """Whatever ends the process that asks ends those that it has asked."""
-    _works.append(work)
+    _asked.append((work, counter))
     parent = multiprocessing.parent_process()
 
-    def wait() -> None:
+    def ended() -> None:
         if parent is not None:
             parent.join()
             os._exit(1)
 
-    threading.Thread(target=wait, daemon=True).start()
+    threading.Thread(target=ended, daemon=True).start()

@@ -109,6 +109,15 @@ class Pinned:
             found[tp] = min(after, found.get(tp, after))
         return found
 
+    def complete_through(self, tp: TopicPartition) -> int:
+        """The offset through which all tables are complete that the configuration of now fills; -1 for none."""
+        regions = self.regions.get(tp)
+        if not regions:
+            return -1
+        now = self.routings[regions[-1].routing]
+        filled = {DEAD_LETTERS, *(self.views if now.new_type == "table" else ()), *(name for name, _ in now.types)}
+        return min(at for (name, of), at in self.positions.items() if of == tp and name in filled)
+
 
 def pin(lake: Lake, identities: Mapping[str, TopicIdentity], routing: Routing) -> Pinned:
     """One snapshot of each table of the app, the dead letters' last; then those that appeared meanwhile.

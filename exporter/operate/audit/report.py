@@ -62,9 +62,9 @@ class Example:
 
 @dataclass(frozen=True)
 class Differing:
-    """A row whose contents are not its record's: where first, and at how many places. No value is told.
+    """A row whose contents are not its record's: where first, and at how many places.
 
-    path: in the value, `$.items[0].at`. in_topic, in_table: what kind of thing stands there.
+    path: in the value, `$.items[0].at`. in_topic, in_table: what stands there; of a long value the beginning alone.
     """
 
     table: str
@@ -134,7 +134,8 @@ class AuditReport:
     """Counts are offsets unless the name says otherwise.
 
     checked: records of the topics that were compared. pending: beyond the position of their table; no finding.
-    dead_letters: of the `once`. before_first: below the recorded first position, still in the log.
+    dead_letters: of the `once`. before_first: below the recorded first position, still in the log. left_out: below the
+    offsets from which on it was asked for. next_since: what `--since` takes to go on after this audit.
     gone: rows whose record is no longer in its topic (compacted, expired); no finding.
     replaying: rows still in the dead letters though a replay has put them into their table; they count as the table's.
     unchecked: records whose routing configuration is not recorded or cannot be read. filtered: tombstones that are to
@@ -157,6 +158,8 @@ class AuditReport:
     pending: int = 0
     dead_letters: int = 0
     before_first: int = 0
+    left_out: int = 0
+    next_since: str = ""
     gone: int = 0
     unchecked: int = 0
     filtered: int = 0
@@ -204,6 +207,8 @@ class AuditReport:
             long = f", {self.contents_skipped} cannot be" if self.contents_skipped else ""
             lines.append(f"  contents compared whole: {self.contents}{long}")
         lines += [f"  {_LABELS[kind]} {getattr(self, kind)}" for kind in FINDINGS if getattr(self, kind)]
+        if self.left_out:
+            lines.append(f"  left out {self.left_out}, before --since: of these, and of their rows, nothing is said")
         lines += [f"  live files absent {self.absent_files}"] if self.absent_files else []
         lines += [f"  not checked {self.unchecked}"] if self.unchecked else []
         lines += [f"  tombstones, which are in no table {self.filtered}"] if self.filtered else []
@@ -217,7 +222,8 @@ class AuditReport:
         lines += [f"note: {note}" for note in self.notes]
         lines += [f"finding: {text}" for text in (*self.problems, *map(str, self.absent), *map(str, self.examples))]
         lines += [f"finding: {text}" for text in map(str, self.differing)]
-        lines.append("each offset is where it must be exactly once" if self.clean else f"findings: {self.findings}")
+        each = "each offset that was looked at" if self.left_out else "each offset"
+        lines.append(f"{each} is where it must be exactly once" if self.clean else f"findings: {self.findings}")
         return "\n".join(lines)
 
 

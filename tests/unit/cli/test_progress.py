@@ -16,8 +16,9 @@ import time
 import pyte
 import pytest
 from rich.console import Console
+from structlog.testing import capture_logs
 
-from exporter.cli.progress import BAR_WIDTH_MIN, ProgressDisplay, elapsed, line_of
+from exporter.cli.progress import BAR_WIDTH_MIN, AuditDisplay, ProgressDisplay, elapsed, line_of
 from exporter.task.progress import Progress, lag_of
 from tests.support.snapshots import P0, P1
 
@@ -101,6 +102,33 @@ def test_the_bar_is_full_only_when_nothing_is_behind() -> None:
         display.update(Progress(1, 1, 0, lag, 1_000, 0, 1, 0))
         shown.append(display._bar.tasks[0].percentage)
     assert shown == [0, 99, 100, 50, 0]
+
+
+def test_an_audit_tells_how_far_it_is_and_how_long_it_will_take() -> None:
+    """As fast as it was so far; as long as nothing is compared it says that it looks at the tables."""
+    now = 100.0
+    display = AuditDisplay(Console(force_terminal=True, file=io.StringIO(), width=200), lambda: now)
+    now = 103.0
+    assert display.line() == "looking at the tables 0:00:03"
+    display.update(0, 40_000)
+    assert display.line() == "0 of 40,000 offsets"
+    now = 110.0
+    display.update(10_000, 40_000)
+    assert display.line() == "10,000 of 40,000 offsets, 0:00:30 left"
+    assert display._bar.tasks[0].percentage == 25
+
+
+def test_an_audit_tells_it_to_the_log_where_there_is_no_terminal() -> None:
+    """An event every ten seconds."""
+    now = 100.0
+    display = AuditDisplay(Console(file=io.StringIO()), lambda: now)
+    with capture_logs() as told:
+        for at, done in ((105.0, 10), (110.0, 20), (119.0, 30), (120.0, 40)):
+            now = at
+            display.update(done, 80)
+    assert [(one["event"], one["offsets"], one["of"], one["secs_left"]) for one in told] == [
+        ("audit_progress", 20, 80, 30), ("audit_progress", 40, 80, 20),
+    ]  # fmt: skip
 
 
 GOES_ON = re.compile(r"3,600 committed, 3 dead, 0 behind 0:0(0:0[2-9]|0:[1-5]|[1-9])")

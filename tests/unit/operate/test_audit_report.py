@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import json
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
 
 from exporter.errors import ConfigError
+from exporter.kafka.topics import FirstPosition
 from exporter.operate.audit.report import (
     FINDINGS,
     AbsentFile,
@@ -20,8 +22,8 @@ from exporter.operate.audit.report import (
     compress,
     examples,
 )
-from exporter.operate.chosen import parse_offsets
-from offsets.ranges import TopicPartition
+from exporter.operate.chosen import Since, parse_offsets, parse_since
+from offsets.ranges import TopicIdentity, TopicPartition
 from offsets.selection import Topics
 
 ROOT = Path(__file__).parents[3]
@@ -63,6 +65,58 @@ def test_other_texts_are_no_first_offsets(text):
     """What is no PARTITION:OFFSET is a ConfigError, as is a partition named twice."""
     with pytest.raises(ConfigError):
         parse_offsets(text, Topics(("t",)))
+
+
+NOW = datetime(2025, 3, 9, 12, tzinfo=timezone.utc)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("24h", datetime(2025, 3, 8, 12, tzinfo=timezone.utc)),
+        ("90m", datetime(2025, 3, 9, 10, 30, tzinfo=timezone.utc)),
+        ("7d", datetime(2025, 3, 2, 12, tzinfo=timezone.utc)),
+        ("99999d", datetime(1970, 1, 1, tzinfo=timezone.utc)),
+        ("2025-03-09", datetime(2025, 3, 9, tzinfo=timezone.utc)),
+        ("2025-03-09T06:00", datetime(2025, 3, 9, 6, tzinfo=timezone.utc)),
+        ("2025-03-09T06:00:00.001Z", datetime(2025, 3, 9, 6, microsecond=1000, tzinfo=timezone.utc)),
+        ("2025-03-09T06:00+02:00", datetime(2025, 3, 9, 4, tzinfo=timezone.utc)),
+    ],
+)
+def test_since_is_a_time_of_the_records(text, wanted):
+    """So long ago, or a time, in UTC if it says no zone: the topics say which offsets came since."""
+    assert parse_since(text, Topics(("t",)), NOW) == Since(FirstPosition(int(wanted.timestamp() * 1000)))
+
+
+@pytest.mark.parametrize("text", ["", "h", "0h", "-1h", "1w", "24 h", "yesterday", "2025-13-09"])
+def test_other_texts_are_no_since(text):
+    """The hint has one of each kind."""
+    with pytest.raises(ConfigError, match="no time, PARTITION:OFFSET") as raised:
+        parse_since(text, Topics(("t",)), NOW)
+    assert "24h" in raised.value.hint
+
+
+def test_since_offsets_are_those_and_since_a_time_those_that_the_topics_say():
+    """Partitions that no offset is named for are looked at from their beginning."""
+
+    class Asked:
+        def identities(self):
+            return {"t": TopicIdentity("cluster", "id", (0, 1))}
+
+        def offsets_at(self, tps, timestamp_ms):
+            return dict.fromkeys(tps, timestamp_ms)
+
+    tps = [TopicPartition("t", 0), TopicPartition("t", 1)]
+    assert parse_since("0:7", Topics(("t",)), NOW).offsets(Asked()) == {tps[0]: 7}
+    assert parse_since("1970-01-01T00:00:01Z", Topics(("t",)), NOW).offsets(Asked()) == dict.fromkeys(tps, 1000)
+
+
+def test_what_is_left_out_is_told():
+    """Nobody takes a proof of what is new for one of everything."""
+    assert AuditReport(("t",)).as_text().endswith("each offset is where it must be exactly once")
+    told = AuditReport(("t",), left_out=1200).as_text()
+    assert "left out 1200, before --since" in told
+    assert told.endswith("each offset that was looked at is where it must be exactly once")
 
 
 def test_an_example_names_table_partition_and_offsets():

@@ -296,12 +296,36 @@ def test_a_value_that_is_not_empty_is_always_missed(sent: Any) -> None:
         assert places([], {"x": where}, {}, table=[column("x", "long", **{EVOLVED: "t/0/1"})]) == ["$.x"]
 
 
-def test_no_value_is_told() -> None:
-    """A difference says where, and what kind of thing stands there."""
-    (found,) = differences([column("x", "string")], {"x": "secret"}, {"x": "SECRET"})
-    assert found == ("$.x", "a text of 6 characters", "another string")
-    (found,) = differences([column("x", "string")], {"u": {"a": "secret"}}, {}, {"u": {"a": ["secret"]}})
-    assert found == ("$.u.a", "a text of 6 characters", "an array of 1 in `_rescued`")
+@pytest.mark.parametrize(
+    ("kind", "sent", "held", "told"),
+    [
+        ("string", "sent", "held", ('"sent"', '"held" as string')),
+        ("string", "x" * 50, "\n", (f'"{"x" * 40}"... (50 characters)', '"\\n" as string')),
+        ("long", 1, 2, ("1", "2 as long")),
+        ("double", 1.5, 2.5, ("1.5", "2.5 as double")),
+        ("boolean", True, False, ("true", "false as boolean")),
+        ("date", "2025-03-09", 1, ('"2025-03-09"', "1970-01-02 as date")),
+        ("date", "2025-03-09", -10_000_000, ('"2025-03-09"', "-10000000 days since 1970 as date")),
+        ("timestamp", "2025", 1, ('"2025"', "1970-01-01T00:00:00.000001Z as timestamp")),
+        ("timestamp", "2025", -(2**62), ('"2025"', "-4611686018427387904 us since 1970 as timestamp")),
+        ("binary", "AQI=", b"\x01\x03", ('"AQI="', "0x0103 as binary")),
+        ("binary", "AQI=", bytes(21), ('"AQI="', f"0x{'0' * 40}... (21 bytes) as binary")),
+        ("decimal(38,0)", 10**50, Decimal(7), (f"1{'0' * 39}... (51 characters)", "7 as decimal(38,0)")),
+    ],
+)  # fmt: skip
+def test_a_difference_tells_both_values_and_of_a_long_one_the_beginning(
+    kind: str, sent: Any, held: Any, told: tuple[str, str]
+) -> None:
+    """A person sees at once what is wrong; no report holds a whole document, and nothing that moves a cursor."""
+    assert differences([column("x", kind)], {"x": sent}, {"x": held}) == [("$.x", *told)]
+
+
+def test_a_difference_tells_how_much_is_in_what_has_parts() -> None:
+    """Of an object and an array; what is in `_rescued` is said to be there."""
+    (found,) = differences([column("x", "string")], {"u": {"a": "sent"}}, {}, {"u": {"a": ["held"]}})
+    assert found == ("$.u.a", '"sent"', "an array of 1 in `_rescued`")
+    (found,) = differences([column("x", "string")], {"x": {"a": 1, "b": 2}}, {"x": "held"})
+    assert found == ("$.x", "an object of 2", '"held" as string')
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from exporter.core.columns import EVENT_TIME
 from exporter.core.routing import EventTime, Routing
-from exporter.operate.audit.contents.documents import NotJson, read, same_scalar, shown
+from exporter.operate.audit.contents.documents import NotJson, read, same_scalar, shown, shown_in
 from exporter.operate.audit.contents.shapes import Apart, Entries, Items, Members, Node, shape
 from exporter.operate.audit.contents.times import micros
 from exporter.operate.audit.contents.typed import Either, Instant, Pairs
@@ -37,7 +37,7 @@ _Path: TypeAlias = "tuple[Any, ...]"
 
 
 class Difference(NamedTuple):
-    """path: `$.items[0].at`. in_topic, in_table: what stands there, without telling it."""
+    """path: `$.items[0].at`. in_topic, in_table: what stands there, as documents.shown has it."""
 
     path: str
     in_topic: str
@@ -110,8 +110,8 @@ class Configured:
             self._made(self.made, walk, sent, columns, rest, computed)
         if self.time is not None and at is not None and not walk.found:
             parts = self.time.path.split(".")
-            if instant(value_at(sent, parts), self.time.unit) != at:
-                walk.found.append(Difference("$." + ".".join(parts), "an event time", "another `_event_time`"))
+            if instant(said := value_at(sent, parts), self.time.unit) != at:
+                walk.found.append(Difference("$." + ".".join(parts), shown(said), f"{Instant(at)} in `_event_time`"))
         return walk.found
 
 
@@ -124,7 +124,7 @@ class Configured:
             return
         wanted = {**computed, **made.constants}
         walk.found += [
-            Difference(f"$.{name}", f"what makes {shown(wanted[name])}", "another value")
+            Difference(f"$.{name}", f"what makes {shown(wanted[name])}", _shown_in(kind, columns.get(name)))
             for name, kind in self.kinds.items()
             if name in wanted and not is_held(kind, wanted[name], columns.get(name))
         ]
@@ -203,7 +203,7 @@ class _Walk:
         elif rest is not None:
             self._differ(path, sent, "a column, and more in `_rescued`")
         elif sent is None or not node.same(sent, held):
-            self._differ(path, sent, f"{'another' if sent is not None else 'a'} {node.kind}")
+            self._differ(path, sent, shown_in(node.kind, held))
 
     def _items(self, node: Items, sent: Any, held: list[Any], rest: Any, path: _Path) -> None:
         if type(sent) is not list or len(sent) != len(held):
@@ -283,6 +283,11 @@ def instant(value: Any, unit: str) -> int | None:
     if type(value) is not int:
         return None
     return value // 1_000 if unit == "ns" else value * _UNITS_US[unit]
+
+
+def _shown_in(kind: Any, held: Any) -> str:
+    """What a computed column holds. kind: Spark's type."""
+    return shown(held) if held is None or not isinstance(kind, str) else shown_in(kind, held)
 
 
 def _shown(path: _Path) -> str:

@@ -11,6 +11,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from exporter.operate.audit.contents.typed import TYPED, Day, Instant, Pairs, same_as_json
+from exporter.text import escaped
 
 
 class NotJson(Exception):
@@ -88,11 +89,12 @@ def same_scalar(one: Any, other: Any) -> bool:
     return {type(one), type(other)} == {int, Decimal} and bool(one == other)
 
 
-_CALLED = {bool: "a boolean", Instant: "a time", Day: "a date"}
+SHOWN_MAX = 40
+"""So many characters of a scalar are told, so many digits of binary."""
 
 
 def shown(value: Any) -> str:
-    """What a value is, without telling it: a report is read by more people than the data."""
+    """What stands somewhere: a scalar, of a long one the beginning; of an object or array how much is in it."""
     if value is None:
         return "nothing"
     if type(value) is dict:
@@ -100,7 +102,22 @@ def shown(value: Any) -> str:
     if isinstance(value, list):
         return f"an array of {len(value)}"
     if type(value) is str:
-        return f"a text of {len(value)} characters"
+        more = f"... ({len(value)} characters)" if len(value) > SHOWN_MAX else ""
+        return f'"{escaped(value[:SHOWN_MAX])}"{more}'
     if type(value) is bytes:
-        return f"{len(value)} bytes"
-    return _CALLED.get(type(value), "a number")
+        more = f"... ({len(value)} bytes)" if 2 * len(value) > SHOWN_MAX else ""
+        return f"0x{value.hex()[:SHOWN_MAX]}{more}"
+    if type(value) is bool:
+        return str(value).lower()
+    text = escaped(str(value))
+    return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}... ({len(text)} characters)"
+
+
+def shown_in(kind: str, held: Any) -> str:
+    """What stands in a column. kind: Spark's name of its type, or how a report calls it. held: not null."""
+    if type(held) is int and kind in _TIMES:
+        held = _TIMES[kind](held)
+    return f"{shown(held)} as {kind}"
+
+
+_TIMES = {"date": Day, "timestamp": Instant, "timestamp_ntz": Instant}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime, timedelta
 
 DAY_US = 86_400_000_000
 _TIME = re.compile(
@@ -10,6 +11,7 @@ _TIME = re.compile(
     r"(?:[Zz]|([+-])(\d\d)(?::?(\d\d))?)?",
     re.ASCII,
 )
+_EPOCH = datetime(1970, 1, 1)
 _DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)", re.ASCII)
 
 
@@ -45,3 +47,19 @@ def micros(text: str) -> int | None:
         ahead = int(hours) * 3600 + int(minutes or 0) * 60
         secs -= ahead if sign == "+" else -ahead
     return days(int(year), int(month), int(day)) * DAY_US + secs * 1_000_000 + int(f"{fraction or '':0<6}"[:6])
+
+
+def date_text(since: int) -> str:
+    """The ISO date of days since 1970; as a number in years that it does not have."""
+    try:
+        return (_EPOCH + timedelta(days=since)).date().isoformat()
+    except OverflowError:
+        return f"{since} days since 1970"
+
+
+def time_text(since: int) -> str:
+    """The ISO time of microseconds since 1970, in UTC; as a number in years that it does not have."""
+    try:
+        return (_EPOCH + timedelta(microseconds=since)).isoformat() + "Z"
+    except OverflowError:
+        return f"{since} us since 1970"

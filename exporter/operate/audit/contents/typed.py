@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from exporter.operate.audit.contents.times import days_of, micros
+from exporter.operate.audit.contents.times import date_text, days_of, micros, time_text
 
 _NO_NUMBERS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
@@ -31,6 +31,9 @@ class Floating:
 
     value: float
     narrow: bool = False
+
+    def __str__(self) -> str:
+        return str(self.value)
 
     def is_number(self, other: float) -> bool:
         """Whether a double is this one: NaN is NaN, and of 32 bits the nearest counts."""
@@ -46,12 +49,18 @@ class Instant:
     micros: int
     raw: int | None = None
 
+    def __str__(self) -> str:
+        return time_text(self.micros)
+
 
 @dataclass(frozen=True)
 class Day:
     """Days since 1970."""
 
     days: int
+
+    def __str__(self) -> str:
+        return date_text(self.days)
 
 
 class Pairs(list[Any]):
