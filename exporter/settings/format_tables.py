@@ -107,8 +107,8 @@ class ValueFormatTable(Table):
         """What can be told without the other tables."""
         if self.frame is not None and self.frame not in FRAMES[self.kind]:
             raise ValueError(f"frame should be {' or '.join(FRAMES[self.kind])} with kind = {self.kind}")
-        if (self.kind, self.frame) == ("json", "glue") and self.envelope != "none":
-            raise ValueError("envelope needs kind = json_schema with frame = glue")
+        if self.kind == "json" and self.frame in ("confluent", "glue") and self.envelope != "none":
+            raise ValueError(f"envelope needs kind = json_schema with frame = {self.frame}")
         if self.is_raw and self.envelope != "none":
             raise ValueError(f"envelope has no effect with kind = {self.kind}: a value is one column as it is")
         if self.before and (self.envelope == "none" or (self.envelope == "debezium_mongo" and self.kind in REGISTERED)):

@@ -187,6 +187,7 @@ def test_a_proto_file_is_compiled_with_all_that_it_imports() -> None:
         (AVRO + 'frame = "glue"\n' + REGISTRY, "frame = glue needs [schema_registry] kind = glue"),
         (AVRO + 'frame = "confluent"\n' + GLUE, "frame = confluent needs [schema_registry] urls"),
         ('[value_format]\nframe = "glue"\nenvelope = "debezium"\n', "envelope needs kind = json_schema"),
+        ('[value_format]\nframe = "confluent"\nenvelope = "dms"\n', "envelope needs kind = json_schema"),
         (GLUE, "has no effect: no format is one of avro, protobuf, json_schema with frame = glue"),
         (AVRO + GLUE + 'urls = ["http://a:1"]\n', "urls has no effect with kind = glue"),
         (AVRO + GLUE + 'token = "abcdefgh"\n', "token has no effect with kind = glue"),
