@@ -49,7 +49,9 @@ ONCE = frozenset({Fault.AFTER_DERIVE_FENCE})
 """Steps that a process passes but once, when it begins."""
 STAYS = frozenset({"to_kafka"})
 """What is not put right when its source takes rows back: a topic takes nothing back."""
-QUICK = {"derive_secs": 0.2}
+QUICK = {"derive_secs": 0.2, "roll_age_max_secs": 2.0}
+"""Jobs have much to do at once, and the export makes fewer files: each is read by itself."""
+SOURCES = ("order", "click")
 TAKEN_BACK = 2
 """Versions of a source that are restored away."""
 
@@ -62,7 +64,7 @@ def derived(run: Run) -> None:
     for job, point in run.rng.sample(steps, min(len(steps), run.size.kills)):
         armed = f"{point.value}@{job}:kill:{1 if point in ONCE else run.rng.randint(1, 2)}"
         run.strike_by(run.start("run", job, verb="derive", armed=armed), f"at {point.value} of {job}")
-        run.sql(f"OPTIMIZE {run.table('order')}")
+        run.sql(*(f"OPTIMIZE {run.table(name)}" for name in SOURCES))
     for kill in schedule.kills(run.rng, run.size.kills):
         task = run.start("run", verb="derive")
         if kill.after_commit:
@@ -79,18 +81,17 @@ def derived(run: Run) -> None:
 def derived_rewound(run: Run) -> None:
     """The sources of jobs are vacuumed, restored and repaired: jobs say so and begin anew, or put it right."""
     jobs = [job for job in JOBS if job not in STAYS]
-    names = ("order", "click")
-    sources = [run.table(name) for name in names]
+    sources = [run.table(name) for name in SOURCES]
     exporter = _begun(run, jobs)
     run.wait_commit(exporter, 3)
     run.sql(*(f"OPTIMIZE {source}" for source in sources))
-    least = {name: run.version(name) + TAKEN_BACK for name in names}  # VACUUM leaves nothing of what was before
+    least = {name: run.version(name) + TAKEN_BACK for name in SOURCES}  # VACUUM leaves nothing of what was before
     behind = "commits of both behind OPTIMIZE"
-    run.wait(lambda: all(run.version(name) > least[name] for name in names), LIFE_SECS_MAX, behind, exporter)
+    run.wait(lambda: all(run.version(name) > least[name] for name in SOURCES), LIFE_SECS_MAX, behind, exporter)
     run.stop(exporter)
     run.ends(run.start("run", "--until-caught-up", verb="derive"), 0)
     run.sql(f"SET {UNCHECKED} = false", *(f"VACUUM {source} RETAIN 0 HOURS" for source in sources))
-    for name in names:
+    for name in SOURCES:
         run.sql(f"RESTORE TABLE {run.table(name)} TO VERSION AS OF {run.version(name) - TAKEN_BACK}")
     for job in jobs:
         run.ends(run.start("run", job, "--until-caught-up", verb="derive"), 70)
