@@ -49,8 +49,8 @@ ONCE = frozenset({Fault.AFTER_DERIVE_FENCE})
 """Steps that a process passes but once, when it begins."""
 STAYS = frozenset({"to_kafka"})
 """What is not put right when its source takes rows back: a topic takes nothing back."""
-QUICK = {"derive_secs": 0.2, "roll_age_max_secs": 2.0}
-"""Jobs have much to do at once, and the export makes fewer files: each is read by itself."""
+PACE = {"derive_secs": 0.2, "roll_age_max_secs": 5.0, "roll_records_max": 2_000, "carried_bytes_max": 1 << 20}
+"""Jobs look for rows at once; the export makes a tenth of the files of other drills, as a job reads each of them."""
 SOURCES = ("order", "click")
 TAKEN_BACK = 2
 """Versions of a source that are restored away."""
@@ -114,7 +114,7 @@ def _begun(run: Run, jobs: Collection[str]) -> Any:
     for name, settings in ((name, settings) for job in jobs for name, settings in JOBS[job].items()):
         run.sections[name] = {key: made if value == TOPIC else value for key, value in settings.items()}
     run.made_topics[made] = f"{run.app}.derive.to_kafka"
-    run.scalars |= QUICK
+    run.scalars |= PACE
     run.load()
     exporter = run.start()
     run.wait_commit(exporter)
