@@ -37,7 +37,8 @@ class Lake:
         of all tables, or what open_store() takes. sync: whether what the session commits is on disk before its commit
         is done.
 
-        Raises ConfigError if Java and this process would not mean the same folder; with a Later, whoever needs it does.
+        Raises ConfigError if Java and this process would not mean the same folder; without a session whoever needs one
+        does.
         """
         self.store: Store = open_store(os.fspath(root)) if isinstance(root, str | os.PathLike) else root
         self.options = options
@@ -49,10 +50,10 @@ class Lake:
         self.type_widening = options.type_widening
         self.record_columns = options.record_columns
         self.compression = options.compression
-        self.later = session if isinstance(session, Later) else Later(lambda: session, lambda there: there.stop())
+        self.later = session if isinstance(session, Later) else Later.of(session, lambda there: there.stop())
         self._opening = Lock()
         self._gateway: Gateway | None = None
-        if not isinstance(session, Later):
+        if self.later.started:
             _ = self.gateway
 
     @property

@@ -16,6 +16,18 @@ class Later:
         self._lock = Lock()
         self._session: Any = None
 
+    @classmethod
+    def of(cls, session: Any, stop: Callable[[Any], object]) -> Later:
+        """One that is there."""
+        made = cls(lambda: session, stop)
+        made._session = session
+        return made
+
+    @property
+    def started(self) -> bool:
+        """Whether it is there."""
+        return self._session is not None
+
     @property
     def session(self) -> Any:
         """Raises what the start raises, each time."""

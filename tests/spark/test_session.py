@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -27,9 +27,12 @@ from exporter.rounds.read import RoundReader
 from exporter.spark import class_data
 from exporter.spark.jvm_lines import JvmLines, entries
 from exporter.spark.session import LOG4J_FILE
+from exporter.workbench import open_workbench
 from offsets.names import table_folder
 from offsets.ranges import TopicPartition
-from tests.support.lakes import wait_until
+from tests.support.lakes import Export, wait_until
+from tests.support.services import fresh_name
+from tests.support.sessions import Kept
 
 pytestmark = pytest.mark.spark
 
@@ -208,6 +211,18 @@ def test_sigterm_does_not_end_the_jvm(spark: Any) -> None:
 def heard(monkeypatch: pytest.MonkeyPatch) -> None:
     """The session of the tests is at work, whatever other one a test before has ended in this process."""
     monkeypatch.setattr(JvmLines, "hushed", False)
+
+
+@pytest.mark.broker
+@pytest.mark.usefixtures("heard")
+def test_a_task_ends_spark_without_a_word(
+    spark: Any, kafka: str, topic: Callable[..., str], tmp_path: Path
+) -> None:
+    """A signal may come while Spark is at work, and what is at work then complains: nobody is to be woken by that."""
+    bench = open_workbench(Export(kafka, topic(), tmp_path, fresh_name("app")).settings(), Kept(spark))
+    assert not JvmLines.hushed
+    bench.close()
+    assert JvmLines.hushed
 
 
 @pytest.mark.usefixtures("heard")
