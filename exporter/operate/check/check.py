@@ -254,7 +254,7 @@ def _tables(settings: Settings, deep: bool, more: More) -> Iterator[Finding]:
 
             yield from check_deep(settings, session)
     finally:
-        session.stop()
+        spark.stop(session)
 
 
 def _parsed(settings: Settings, session: Any) -> int:
