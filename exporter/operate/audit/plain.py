@@ -25,13 +25,17 @@ from exporter.operate.audit.rows import Held, Table
 from exporter.operate.audit.rules.expressions import engine
 from exporter.operate.audit.rules.filters import has_filters
 from exporter.operate.audit.rules.routes import has_routes
-from exporter.operate.audit.rules.values import DECIMAL, INTEGERS, quoted
+from exporter.operate.audit.rules.values import DECIMAL, INTEGERS, quoted, sql_of
 
 NOT_JSON = r",\s*[}\]]"
 """A comma behind the last member, which the engine takes, and JSON does not have; or a text that looks so."""
 ISO = r'"\d{4}-\d\d-\d\dT([01]\d|2[0-3]):\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)"'
 """A time as nearly all write it."""
 EXACT = 2**53
+DIGITS = 15
+"""Of decimals that a double tells apart: the engine has a number of a value as one, and tells what it is."""
+FEW_DIGITS = """NOT regexp_matches(regexp_replace(v, '"([^"\\\\]|\\\\.)*"', '', 'g'), '[0-9.]{17}|[0-9.][eE]')"""
+"""No number of a value has more of them, or an exponent; what stands in its texts is left out."""
 _WORD = re.compile(r"\w+", re.ASCII)
 _UNITS = {"s": "* 1000000", "ms": "* 1000", "us": "* 1", "ns": "// 1000"}
 _SENT = pa.schema([("n", pa.int64()), ("us", pa.int64()), ("name", pa.string()), ("v", pa.string())])
@@ -252,6 +256,8 @@ def _same(kind: Any, column: str, raw: str, evolved: bool) -> str:
     if not isinstance(kind, str):
         if kind["type"] == "struct" or not _is_exact(kind):
             raise Unplain
+        if (near := _with_doubles(kind)) != kind:
+            text = f"to_json(CAST({column} AS {sql_of(near)}))::VARCHAR AND {FEW_DIGITS}"
         return f"{raw} = {text} AND NOT regexp_matches({raw}, 'NaN|Inf')"  # which the engine takes for numbers
     if kind in INTEGERS or kind == "boolean":
         return f"{raw} = CAST({column} AS VARCHAR)"
@@ -274,10 +280,25 @@ def _same(kind: Any, column: str, raw: str, evolved: bool) -> str:
 def _is_exact(kind: Any) -> bool:
     """Whether a value of JSON is what a column holds if both are written the same."""
     if isinstance(kind, str):
-        return kind in ("string", "boolean", "double", "float") or kind in INTEGERS
+        scale = DECIMAL.fullmatch(kind)
+        return kind in ("string", "boolean", "double", "float") or kind in INTEGERS or _is_near(scale)
     if kind["type"] in ("array", "map"):
         return _is_exact(kind["elementType" if kind["type"] == "array" else "valueType"])
     return all(_is_exact(one["type"]) and not one.get("metadata") for one in kind["fields"])
+
+
+def _is_near(decimal: re.Match[str] | None) -> bool:
+    """Whether no two numbers of a type of decimals have one double."""
+    return decimal is not None and int(decimal[1]) <= DIGITS
+
+
+def _with_doubles(kind: Any) -> Any:
+    """A Spark type with doubles for its decimals."""
+    if isinstance(kind, dict):
+        return {key: one if key in ("name", "metadata") else _with_doubles(one) for key, one in kind.items()}
+    if isinstance(kind, list):
+        return [_with_doubles(one) for one in kind]
+    return "double" if isinstance(kind, str) and DECIMAL.fullmatch(kind) else kind
 
 
 def _bare(kind: Any) -> Any:

@@ -98,11 +98,16 @@ def test_what_is_called_right_is_right() -> None:
 
 COLUMN = {"nullable": True, "metadata": {}}
 INNER = [{"name": "x", "type": "long", **COLUMN}, {"name": "y", "type": "string", **COLUMN}]
+PRICE = {"name": "p", "type": "decimal(4,2)", **COLUMN}
 NESTED = {
     "struct": {"type": "struct", "fields": INNER},
     "array": {"type": "array", "elementType": "string", "containsNull": True},
     "map": {"type": "map", "keyType": "string", "valueType": "long", "valueContainsNull": True},
     "doubles": {"type": "array", "elementType": "double", "containsNull": True},
+    "prices": {"type": "array", "elementType": "decimal(15,2)", "containsNull": True},
+    "long prices": {"type": "array", "elementType": "decimal(20,18)", "containsNull": True},
+    "items": {"type": "array", "elementType": {"type": "struct", "fields": [PRICE, INNER[1]]}, "containsNull": True},
+    "rates": {"type": "map", "keyType": "string", "valueType": "decimal(3,2)", "valueContainsNull": True},
 }
 KINDS: dict[str, list[Any]] = {
     "long": [0, 1, -5, 2**63 - 1], "double": [0.0, 1.0, 0.1, 1e300, float("nan"), float("inf")], "float": [0.5, 1.0],
@@ -112,9 +117,15 @@ KINDS: dict[str, list[Any]] = {
     "array": [["a"], [], ["a", None]], "binary": [b"", b"ab"], "map": [[("x", 1)], [], [("y", None), ("x", 1)]],
     "decimal(10,2)": [Decimal("1.00"), Decimal("0.10"), Decimal("0.11"), Decimal("-5.00")],
     "decimal(4,0)": [Decimal(1)],
+    "prices": [[], [Decimal("0.11")], [Decimal("9.99"), None], [Decimal("0.00")], [Decimal("10.00")]],
+    "items": [[{"p": Decimal("9.99"), "y": "1e5"}], [{"p": None, "y": None}]], "rates": [[("x", Decimal("0.11"))]],
 }  # fmt: skip
 VALUES = [
     '"1.00"', '"0.1"', "0.11", "0.105", "1.005", "-5.0", '"-5"', '"YWI="', '"YWI"', '{"y":null,"x":1}', "0.110",
+    "[0.11]", "[0.110]", "[0.110000000000000001]", "[9.99,null]", "[9.990000000000000001,null]", "[999e-2,null]",
+    "[1e-400]", "[0.0]", "[0]", "[10]", "[10.0]", "[10.00]", '["0.11"]', '[{"p":9.99,"y":"1e5"}]', '{"x":0.11}',
+    '[{"p":9.99,"y":"1.0000000000000001"}]', '[{"p":9.9900000000000001,"y":"1e5"}]', '[{"p":null,"y":null}]',
+    '{"x":0.1100000000000000001}', '{"x":11e-2}',
     "1.0e0", "[NaN]", "[1]", "[1.0]", "9007199254740993",
     "null", "0", "-0", "1", "1.0", "-5", "1e0", "9223372036854775807", "9223372036854775808", "0.1", "0.10", "NaN",
     "Infinity", "1e300", "1.00000000000000000001", "0.1000000000000000055", '"a"', '"\\u0061"', '""', '"1"', '"é"',
@@ -135,12 +146,20 @@ def test_every_text_beside_every_value(kind: str) -> None:
     held = [{"c": value} for value in (None, *KINDS[kind])]
     asked = [(shape.replace("%s", text), one, None) for shape in shapes for text in VALUES for one in held]
     found = [row for row, says in zip(asked, right(routing, columns, *asked), strict=True) if says]
-    plain = [(text, {"c": dict(held["c"])} if kind == "map" and held["c"] is not None else held, rest)
+    plain = [(text, {"c": dict(held["c"])} if kind in ("map", "rates") and held["c"] is not None else held, rest)
              for text, held, rest in found]  # fmt: skip
     assert [row for row in plain if not is_clean(routing, columns, *row)] == []
     assert any(held["c"] is not None for _, held, _ in found)
     for row in found[::5]:
         assert right(routing, columns, row) == [True], "alone as in a batch"
+
+
+@pytest.mark.parametrize("text", ["0.11", "0.110000000000000001"])
+def test_decimals_in_arrays_that_doubles_do_not_tell_apart_are_looked_at(text: str) -> None:
+    """The engine has a number in an array as the nearest double alone."""
+    columns = [{"name": "c", "type": NESTED["long prices"], **COLUMN}]
+    held = {"c": [Decimal("0.11").quantize(Decimal("1e-18"))]}
+    assert right(routing_of(columns), columns, (f'{{"c":[{text}]}}', held, None)) == [False]
 
 
 @settings(max_examples=60)
