@@ -85,7 +85,7 @@ THIRD_PARTIES = {
     "monitor": "prometheus_client",
     "workbench": "pyspark",
     "derive": "fastavro google pyarrow pyspark",
-    "operate": "duckdb fastavro google msgspec pyarrow pyspark",
+    "operate": "duckdb fastavro google msgspec numpy pyarrow pyspark",
     "local": "kafka moto typing_extensions werkzeug",
     "demo": "confluent_kafka fastavro kafka pyarrow rich",
     "drill": "click kafka pyarrow pydantic",
@@ -97,10 +97,9 @@ THIRD_PARTIES = {
 ALONE = {
     "exporter.executor.daemon": "pyspark",
     "exporter.operate.audit.records": "kafka",
-    "exporter.operate.audit.rows": "numpy",
 }
 """Module -> what it may import beside what its room may: the one's process is Spark's until the workers are forked, the
-second reads the topics without what the export reads them by, the third finds rows by their coordinates."""
+other reads the topics without what the export reads them by."""
 
 NO_GROUND = {"entry", "workbench"}
 

@@ -9,13 +9,16 @@ Knows no driver.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from exporter.arrow.kafka_time import NO_DAY
+from exporter.operate.audit.batch import At, Batch, Numbers
 from exporter.operate.audit.codes import EARLIER, EITHER, LETTERS, NOT_HERE, UNKNOWN, WHOLE
 from exporter.operate.audit.contents.compare import NOTHING_SURE, Configured, Difference
 from exporter.operate.audit.contents.times import DAY_US
@@ -31,13 +34,10 @@ from exporter.operate.audit.rows import Held, Row, Table
 from exporter.operate.audit.rules.computing import Asked, Computed, Computing
 from exporter.operate.audit.tally import Place, Tally
 from exporter.operate.audit.verdicts import WHOLE_SLOT, WHOLE_STAGES, Expect, Slot, Stands, Verdict, verdicts
-from offsets.ranges import TopicPartition
 
 KEPT_BYTES = 32 << 20
 """Of a value that is longer the exporter may keep no more."""
 _NO_DAY = (NO_DAY - type(NO_DAY)(1970, 1, 1)).days
-At = tuple[TopicPartition, int]
-"""An offset of a partition."""
 
 
 class Told(NamedTuple):
@@ -93,50 +93,39 @@ class Comparison:
 
     def compare(self, stretches: Sequence[Stretch], held: Sequence[Held]) -> None:
         """All offsets of some stretches."""
-        records = {(one.tp, record.offset): record for one in stretches for record in one.records}
-        standing = [(table, *_between(table, stretches)) for table in held]
-        right = self._right(records, standing)
-        self.tally.right(len(right))
-        told = self._told({at: record for at, record in records.items() if at not in right})
+        batch = Batch.of(stretches, held)
+        right = self._right(batch)
+        self.tally.right(int(right.sum()))
+        told = self._told({batch.at(number): batch.records[number] for number in np.flatnonzero(~right).tolist()})
         rows: dict[At, list[Row]] = defaultdict(list)
-        for table, places, numbers in standing:
-            left = [(at, number) for at, number in zip(places, numbers, strict=True) if at not in right]
-            found = table.rows([number for _, number in left]) if left else ()
-            for (at, _), row in zip(left, found, strict=True):
+        for one in batch.standing:
+            left = ~one.of_record(right, False)
+            for at, row in zip(one.places(left), one.held.rows(one.numbers[left]) if left.any() else (), strict=True):
                 rows[at].append(row)
         computed = self._computed(rows, told)
         for at in sorted({*told, *rows}):
             self._judged(at, told.get(at), rows.get(at, ()), computed)
 
-    def _right(
-        self, records: Mapping[At, Record], standing: Sequence[tuple[Held, list[At], list[int]]]
-    ) -> set[At]:
-        """The offsets whose only row is surely right where it stands (plain.py); all others are looked at."""
+    def _right(self, batch: Batch) -> Numbers:
+        """The records whose only row is surely right where it stands (plain.py); all others are looked at."""
+        right = np.zeros(len(batch.records), bool)
         if self._replays or self._in_slots or self._day is not None:
-            return set()
-        counts = Counter(at for _, places, _ in standing for at in places)
-        numbers: dict[int, dict[At, int]] = defaultdict(dict)
-        for at in records:
-            if counts[at] == 1 and (region := self.known.region(*at)) is not None:
-                numbers[region.routing][at] = len(numbers[region.routing])
-        found: set[At] = set()
-        for routing, some in numbers.items():
-            asked = [(held, *self._inside(held.table.code, places, rows, some)) for held, places, rows in standing]
-            sent = [*some]
-            right = self._plain[routing].right([records[at] for at in sent], [one for one in asked if one[1]])
-            found.update(sent[at] for at in right)
-        return found
-
-    def _inside(
-        self, code: int, places: Sequence[At], rows: Sequence[int], some: Mapping[At, int]
-    ) -> tuple[list[int], list[int]]:
-        """Those rows of a table that are of some records, where it may hold rows; and the numbers of these records."""
-        found: tuple[list[int], list[int]] = [], []
-        for at, row in zip(places, rows, strict=True):
-            if at in some and self.known.may_stand(code, *at):
-                found[0].append(row)
-                found[1].append(some[at])
-        return found
+            return right
+        alone, routings = batch.counts == 1, batch.each(self.known.routings)
+        for routing in np.unique(routings[alone]).tolist():
+            if routing < 0:
+                continue
+            some = np.flatnonzero(alone & (routings == routing))
+            number = np.full(len(batch.records), -1)
+            number[some] = np.arange(len(some))
+            asked = []
+            for one in batch.standing:
+                inside = one.each(partial(self.known.may_stand_each, one.held.table.code))
+                inside &= one.of_record(number, -1) >= 0
+                asked.append((one.held, one.numbers[inside], number[one.records[inside]]))
+            sent = [batch.records[at] for at in some.tolist()]
+            right[some[list(self._plain[routing].right(sent, [one for one in asked if len(one[1])]))]] = True
+        return right
 
     def strays(self, held: Held) -> None:
         """The rows of a table that say no place, or not all of one."""
@@ -312,17 +301,6 @@ class Comparison:
         if row.micros != record.micros or (row.key is not None and row.key != record.key):
             return False
         return row.headers is None or list(row.headers) == record.headers
-
-
-def _between(held: Held, stretches: Sequence[Stretch]) -> tuple[list[At], list[int]]:
-    """Where the rows of some stretches stand, and their numbers."""
-    places: list[At] = []
-    numbers: list[int] = []
-    for one in stretches:
-        offsets, found = held.between(one.tp, one.start, one.end)
-        places += [(one.tp, offset) for offset in offsets]
-        numbers += found
-    return places, numbers
 
 
 def _is_letter_of(row: Row, record: Record) -> bool:

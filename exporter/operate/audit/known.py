@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from exporter.core.routing import DEAD_LETTERS
 from exporter.operate.audit.codes import EARLIER, LETTERS
@@ -48,6 +51,13 @@ class Known:
         """The configuration that holds for an offset; None where none is known."""
         return next((one for one in self._pinned.regions.get(tp, ()) if one.after < offset <= one.through), None)
 
+    def routings(self, tp: TopicPartition, offsets: Any) -> Any:
+        """The index of the configuration that holds for each of some offsets, -1 where none is known."""
+        found = np.full(len(offsets), -1)
+        for one in reversed(self._pinned.regions.get(tp, ())):
+            found[(one.after < offsets) & (offsets <= one.through)] = one.routing
+        return found
+
     def since(self, tp: TopicPartition, offset: int) -> list[int]:
         """The configurations that have been in force since an offset was exported."""
         return [one.routing for one in self._pinned.regions.get(tp, ()) if one.through >= offset]
@@ -56,6 +66,13 @@ class Known:
         """Whether a table says that it may have a row there."""
         cover = self._covers.get((code, tp))
         return cover is not None and within(offset, cover.spans)
+
+    def may_stand_each(self, code: int, tp: TopicPartition, offsets: Any) -> Any:
+        """The same of each of some offsets."""
+        found, cover = np.zeros(len(offsets), bool), self._covers.get((code, tp))
+        for after, through in cover.spans if cover is not None else ():
+            found |= (after < offsets) & (offsets <= through)
+        return found
 
     def is_replayed(self, code: int, tp: TopicPartition, offset: int) -> bool:
         """Whether a replay of dead letters may have added a table's row."""

@@ -15,13 +15,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from exporter.core.columns import EVENT_TIME, EVOLVED, JSON_TEXT
 from exporter.core.routing import Routing
 from exporter.operate.audit.opinion import IN_VALUES, READ_BYTES_MAX, declares_event_time, is_plain, type_beside
 from exporter.operate.audit.records import Record
-from exporter.operate.audit.rows import Held, Table
+from exporter.operate.audit.rows import Held, Indices, Table
 from exporter.operate.audit.rules.expressions import engine
 from exporter.operate.audit.rules.filters import has_filters
 from exporter.operate.audit.rules.routes import has_routes
@@ -72,7 +73,7 @@ class Plain:
             self._keys[table.code] = json.dumps([*query, f"{table.schema}"])
             self._queries[self._keys[table.code]] = query
 
-    def right(self, records: Sequence[Record], held: Iterable[tuple[Held, Sequence[int], Sequence[int]]]) -> set[int]:
+    def right(self, records: Sequence[Record], held: Iterable[tuple[Held, Indices, Indices]]) -> set[int]:
         """Which of some records stand rightly in a table. held: rows, and for each the number of its record."""
         some = [one for one in held if one[0].table.code in self._keys]
         if not some:
@@ -81,13 +82,14 @@ class Plain:
         connection.register("sent", self._sent(records))
         valid = self._valid(connection)
         connection.unregister("sent")
-        place = {number: at for at, number in enumerate(valid.column("n").to_pylist())}
+        place = np.full(len(records), -1)
+        place[valid.column("n").to_numpy()] = np.arange(valid.num_rows)
         alike: dict[str, list[pa.Table]] = {}
         for one, numbers, places in some:
-            there = [(number, place[at]) for number, at in zip(numbers, places, strict=True) if at in place]
-            rows = one.arrow([number for number, _ in there])
-            sent = valid.take(pa.array([at for _, at in there], pa.int64()))
-            name = pa.repeat(one.table.name, len(there))
+            found_at = place[places]
+            rows = one.arrow(np.asarray(numbers)[found_at >= 0])
+            sent = valid.take(pa.array(found_at[found_at >= 0], pa.int64()))
+            name = pa.repeat(one.table.name, rows.num_rows)
             pairs = pa.table([*rows.columns, *sent.columns, name], [*rows.column_names, *sent.column_names, "name"])
             alike.setdefault(self._keys[one.table.code], []).append(pairs)
         for key, parts in alike.items():  # of the same columns at once: a plan costs more than thousands of rows
@@ -101,24 +103,27 @@ class Plain:
         return found
 
     def _sent(self, records: Sequence[Record]) -> pa.Table:
-        rows = [(at, one.micros, *told) for at, one in enumerate(records) if (told := self._told(one)) is not None]
-        parts = zip(*rows, strict=True) if rows else [[]] * len(_SENT)
+        """Those that are plain JSON, their values as text."""
+        some = [at for at, one in enumerate(records) if self._is_asked(one)]
+        try:
+            values = pa.array([records[at].value for at in some], pa.binary()).cast(pa.string())
+        except pa.ArrowInvalid:  # one is no text
+            some = [at for at in some if _is_text(records[at].value or b"")]
+            values = pa.array([records[at].value for at in some], pa.binary()).cast(pa.string())
+        source = self._routing.type_from
+        beside = source.kind not in IN_VALUES
+        names = [type_beside(source, records[at]) for at in some] if beside else [None] * len(some)
+        parts = [some, [records[at].micros for at in some], names, values]
         return pa.table([pa.array(part, kind) for part, kind in zip(parts, _SENT.types, strict=True)], schema=_SENT)
 
-    def _told(self, one: Record) -> tuple[str | None, str] | None:
-        """The event type, if it does not stand in the value, and the value; None of what is looked at elsewhere."""
+    def _is_asked(self, one: Record) -> bool:
+        """Others are looked at elsewhere."""
         routing, topic = self._routing, one.tp.topic
         if one.value is None or one.micros is None or one.size > min(READ_BYTES_MAX, routing.record_bytes_max):
-            return None
+            return False
         if topic not in self._topics:
             self._topics[topic] = is_plain(routing.format_of(topic))
-        if not self._topics[topic]:
-            return None
-        try:
-            value = one.value.decode()
-        except UnicodeDecodeError:
-            return None
-        return None if routing.type_from.kind in IN_VALUES else type_beside(routing.type_from, one), value
+        return self._topics[topic]
 
     def _valid(self, connection: Any) -> pa.Table:
         """The values that are objects, with the event type that each says."""
@@ -129,6 +134,14 @@ class Plain:
         where = f"CASE WHEN {whole} THEN json_type(v) = 'OBJECT' END"
         query = f"SELECT n, us, v, {said} AS said FROM sent WHERE {where}"
         return connection.sql(query, params=given or None).to_arrow_table()
+
+
+def _is_text(value: bytes) -> bool:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _query(routing: Routing, table: Table) -> tuple[str, dict[str, Any]]:

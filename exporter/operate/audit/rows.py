@@ -162,13 +162,13 @@ class Held:
                 if kept.any():
                     self.places[tp] = offsets[some[kept]], some[kept]
 
-    def between(self, tp: TopicPartition, start: int, end: int) -> tuple[list[int], list[int]]:
+    def between(self, tp: TopicPartition, start: int, end: int) -> tuple[Indices, Indices]:
         """Offsets start..end-1 that have rows, ascending, and the numbers of these."""
         if tp not in self.places:
-            return [], []
+            return np.array([], np.int64), np.array([], np.int64)
         offsets, numbers = self.places[tp]
         first, last = np.searchsorted(offsets, (start, end))
-        return offsets[first:last].tolist(), numbers[first:last].tolist()
+        return offsets[first:last], numbers[first:last]
 
     def arrow(self, numbers: Indices) -> pa.Table:
         """Some of them as they are, their columns called c0, c1, ..."""
