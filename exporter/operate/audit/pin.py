@@ -110,13 +110,15 @@ class Pinned:
         return found
 
     def complete_through(self, tp: TopicPartition) -> int:
-        """The offset through which all tables are complete that the configuration of now fills; -1 for none."""
+        """The offset through which everything can be said by now, -1 for none: all tables are complete that the
+        configuration of now fills, it can be read, and it is known of each record where it is."""
         regions = self.regions.get(tp)
         if not regions:
             return -1
         now = self.routings[regions[-1].routing]
         filled = {DEAD_LETTERS, *(self.views if now.new_type == "table" else ()), *(name for name, _ in now.types)}
-        return min(at for (name, of), at in self.positions.items() if of == tp and name in filled)
+        ends = [at for (name, of), at in self.positions.items() if of == tp and name in filled]
+        return min([regions[-1].through, *ends, *(spared - 1 for spared in self.spared.get(tp, ()))])
 
 
 def pin(lake: Lake, identities: Mapping[str, TopicIdentity], routing: Routing) -> Pinned:
