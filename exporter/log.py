@@ -34,11 +34,13 @@ ORDINARY = (
     ("kafka.net.selector", "It is blocking the event loop"),
     ("kafka.coordinator.consumer", "Sync listeners block the consumer event loop"),
     ("root", "Exception while sending command."),
+    ("kafka.cluster", "Metadata refresh loop error: weakly-referenced object no longer exists"),
 )
 """(logger, part of its line): what a library warns of and gets over by itself. A group's first member meets the first
 where the coordinator has just come to be; any client the second where the machine is busy for a tenth of a second. The
 third is by design: a partition that is taken away is committed before it is let go. The fourth is py4j's stack trace
-of a JVM that is gone: it raises as well, and whoever catches that tells the cause."""
+of a JVM that is gone: it raises as well, and whoever catches that tells the cause. The fifth is a client that nobody
+holds any more, whose loop had not come to its end."""
 
 _FIRST = ("time", "level", "logger", "event")
 

@@ -16,6 +16,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import kafka.cluster
 import pytest
 from kafka.coordinator.consumer import ConsumerCoordinator
 from py4j import java_gateway
@@ -123,6 +124,17 @@ def test_a_rebalance_is_no_warning(capsys: pytest.CaptureFixture[str]) -> None:
     logger = logging.getLogger(ConsumerCoordinator.__module__)
     logger.warning("Rebalance listener %s took %.3fs. Sync listeners block the consumer event loop (...", "x", 2.0)
     assert not list(lines(capsys))
+
+
+def test_the_loop_of_a_client_that_nobody_holds_is_not_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """Other errors of such a loop are."""
+    configure(json=True)
+    text = "Metadata refresh loop error: %s"
+    assert text in inspect.getsource(kafka.cluster), "kafka-python words it in another way now"
+    for error in (ReferenceError("weakly-referenced object no longer exists"), OSError("it is closed")):
+        logging.getLogger("kafka.cluster").error(text, error)
+    (line,) = lines(capsys)
+    assert json.loads(line)["event"] == "Metadata refresh loop error: it is closed"
 
 
 def test_a_jvm_that_is_gone_is_told_by_its_cause(capsys: pytest.CaptureFixture[str]) -> None:
