@@ -34,16 +34,20 @@ from exporter.stores import kept
 log = get_logger(__name__)
 
 ARCHIVE = "classes.jsa"
-LAYOUT = "5"
+LAYOUT = "6"
 """Of what is in a home, apart from the names and sizes of what it is made of."""
 _NEEDLESS = "spark-mllib_"
 """Its functions are registered in every session, and for that Scala's whole reflection is set up."""
 _START = 'exec "${CMD[@]}"'
 """The line of pyspark's spark-class that becomes Java."""
-_WITHOUT_INCUBATOR = """for at in "${!CMD[@]}"; do
+_EACH_ONCE = r"""for at in "${!CMD[@]}"; do
   if [ "${CMD[$at]}" = "--add-modules=jdk.incubator.vector" ]; then unset "CMD[$at]"; fi
+  if [[ "${CMD[$at]:-}" =~ ^(.*):[^:]*/slf4j-api-[^:]*\.jar(:[^:]*/jars/\*.*)$ ]]; then
+    CMD[$at]="${BASH_REMATCH[1]}${BASH_REMATCH[2]}"
+  fi
 done
 """
+"""Java warns of the one; the other is among all jars once more, and from 21 on Java then refuses the archive."""
 _SIGNATURE = re.compile(r"META-INF/[^/]+\.(SF|RSA|DSA|EC)", re.IGNORECASE)
 
 
@@ -112,7 +116,7 @@ def link(folder: Path) -> None:
         for path in (_pyspark() / "bin").iterdir():
             shutil.copy2(path, made / "bin" / path.name)
         starter = made / "bin" / "spark-class"
-        starter.write_text(starter.read_text("utf-8").replace(_START, _WITHOUT_INCUBATOR + _START), "utf-8")
+        starter.write_text(starter.read_text("utf-8").replace(_START, _EACH_ONCE + _START), "utf-8")
         for path in (*made.rglob("*"), made):
             kept.sync(path)
         try:
