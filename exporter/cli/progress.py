@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from types import TracebackType
+from typing import TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskProgressColumn
@@ -60,18 +62,50 @@ def line_of(moment: Moment, per_sec: float, time_told: str, width_max: int) -> s
     return f"{read} read, {behind} behind {time_told}"
 
 
-class ProgressDisplay:
-    """A context manager whose `update` is the service's on_progress."""
+D = TypeVar("D", bound="_Display")
+
+
+class _Display(ABC):
+    """A context manager: a bar for as long as it lasts, where there is a terminal."""
 
     def __init__(self, console: Console | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._console = console or Console(file=sys.stderr)
         self._clock = clock
         self._began = self._told_at = clock()
+        self._bar = Progress(
+            BarColumn(bar_width=None),
+            TaskProgressColumn(),
+            _Line(self.line),
+            console=self._console,
+            transient=True,
+            expand=True,
+        )
+        self._task = self._bar.add_task("", total=None)
+
+    @abstractmethod
+    def line(self) -> str:
+        """What stands beside the bar now; asked each time that it is drawn, so that time goes on in a long step."""
+
+    def __enter__(self: D) -> D:
+        if self._console.is_terminal:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._console.is_terminal:
+            self._bar.stop()
+
+
+class ProgressDisplay(_Display):
+    """A context manager whose `update` is the service's on_progress."""
+
+    def __init__(self, console: Console | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(console, clock)
         self._moment: Moment | None = None
         self._told: Moment | None = None
         self._seen: deque[tuple[float, int]] = deque([(self._began, 0)])
-        self._bar = _bar(self._console, self.line)
-        self._task = self._bar.add_task("", total=None)
 
     def update(self, progress: Moment) -> None:
         """Show a moment of the loop; cheap enough for every passing."""
@@ -108,28 +142,13 @@ class ProgressDisplay:
             commits=progress.commits, records_per_sec=round(read / secs),
         )  # fmt: skip
 
-    def __enter__(self) -> ProgressDisplay:
-        if self._console.is_terminal:
-            self._bar.start()
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._console.is_terminal:
-            self._bar.stop()
-
-
-class AuditDisplay:
+class AuditDisplay(_Display):
     """A context manager whose `update` is the `tell` of an audit."""
 
     def __init__(self, console: Console | None = None, clock: Callable[[], float] = time.monotonic) -> None:
-        self._console = console or Console(file=sys.stderr)
-        self._clock = clock
-        self._began = self._told_at = clock()
+        super().__init__(console, clock)
         self._done = self._of = 0
-        self._bar = _bar(self._console, self.line)
-        self._task = self._bar.add_task("", total=None)
 
     def update(self, done: int, of: int) -> None:
         """So many offsets are compared, of so many."""
@@ -153,24 +172,6 @@ class AuditDisplay:
         if not self._done:
             return None
         return round((self._clock() - self._began) * (self._of - self._done) / self._done)
-
-    def __enter__(self) -> AuditDisplay:
-        if self._console.is_terminal:
-            self._bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._console.is_terminal:
-            self._bar.stop()
-
-
-def _bar(console: Console, line: Callable[[], str]) -> Progress:
-    """line: asked for the text beside it each time that it is drawn."""
-    return Progress(
-        BarColumn(bar_width=None), TaskProgressColumn(), _Line(line), console=console, transient=True, expand=True
-    )
 
 
 class _Line(ProgressColumn):

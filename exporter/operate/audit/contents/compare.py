@@ -124,7 +124,7 @@ class Configured:
             return
         wanted = {**computed, **made.constants}
         walk.found += [
-            Difference(f"$.{name}", f"what makes {shown(wanted[name])}", _shown_in(kind, columns.get(name)))
+            Difference(f"$.{name}", f"what makes {shown(wanted[name])}", shown_in(kind, columns.get(name)))
             for name, kind in self.kinds.items()
             if name in wanted and not is_held(kind, wanted[name], columns.get(name))
         ]
@@ -283,11 +283,6 @@ def instant(value: Any, unit: str) -> int | None:
     if type(value) is not int:
         return None
     return value // 1_000 if unit == "ns" else value * _UNITS_US[unit]
-
-
-def _shown_in(kind: Any, held: Any) -> str:
-    """What a computed column holds. kind: Spark's type."""
-    return shown(held) if held is None or not isinstance(kind, str) else shown_in(kind, held)
 
 
 def _shown(path: _Path) -> str:

@@ -113,8 +113,10 @@ def shown(value: Any) -> str:
     return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}... ({len(text)} characters)"
 
 
-def shown_in(kind: str, held: Any) -> str:
-    """What stands in a column. kind: Spark's name of its type, or how a report calls it. held: not null."""
+def shown_in(kind: Any, held: Any) -> str:
+    """What stands in a column. kind: Spark's type, or how a report calls it."""
+    if held is None or not isinstance(kind, str):
+        return shown(held)
     if type(held) is int and kind in _TIMES:
         held = _TIMES[kind](held)
     return f"{shown(held)} as {kind}"
