@@ -28,6 +28,7 @@ from exporter.registry.glue import connect_glue
 from exporter.registry.options import RegistryOptions
 from exporter.registry.server import CONNECT_SECS_MAX, Client, Kind, Reference, Registered
 from exporter.secrets import keep_secret, masked
+from exporter.trusting import trusting
 
 ANSWER_BYTES_MAX = 32 << 20
 ERROR_BYTES_SHOWN = 120
@@ -195,9 +196,7 @@ def _server(url: str, options: RegistryOptions, context: ssl.SSLContext | None) 
 
 def _context(options: RegistryOptions) -> ssl.SSLContext:
     try:
-        context = ssl.create_default_context(cafile=str(options.ca_file) if options.ca_file else None)
-        if options.ca_file:  # from Python 3.13 on more is asked of a certificate than many a company's authority gives
-            context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+        context = trusting(str(options.ca_file or ""))
         if options.cert_file:
             context.load_cert_chain(str(options.cert_file), str(options.key_file) if options.key_file else None)
     except (OSError, ssl.SSLError) as error:

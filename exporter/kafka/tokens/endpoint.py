@@ -16,6 +16,7 @@ from urllib.parse import quote_plus
 from exporter.errors import ConfigError, DependencyUnreachable
 from exporter.kafka.tokens.tokens import Token, secs_of
 from exporter.secrets import masked
+from exporter.trusting import trusting
 
 CONNECT_SECS, ANSWER_SECS = 3.0, 5.0
 LIFE_SECS = 300.0
@@ -65,7 +66,8 @@ class ClientCredentials:
 
         limits = urllib3.Timeout(connect=CONNECT_SECS, read=ANSWER_SECS)
         try:
-            with urllib3.PoolManager(1, ca_certs=self.cafile or None) as pool:
+            context = trusting(self.cafile) if self.url.lower().startswith("https:") else None
+            with urllib3.PoolManager(1, ssl_context=context) as pool:
                 response = pool.request(
                     "POST", self.url, fields=form, encode_multipart=False, timeout=limits, retries=False,
                     redirect=False, headers={"Accept": "application/json", **headers},
