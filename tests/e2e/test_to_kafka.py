@@ -225,6 +225,17 @@ def test_a_record_that_is_too_large_is_told_with_its_place(exported: Exported, t
     assert exported.got(narrow) == []
 
 
+def test_records_that_only_together_are_too_large_for_the_topic_are_sent(
+    exported: Exported, topic: Callable[..., str]
+) -> None:
+    """The producer's batches are larger than the topic takes, and are split while a transaction waits for them."""
+    narrow = topic(1, config={"max.message.bytes": "3000"})
+    job, _ = exported.job(topic=narrow, value=["id", "repeat('x', 900) AS much"], rows_max=500)
+    until_caught_up(job)
+    assert len(exported.got(narrow)) == len(exported.rows())
+    require_clean(job)
+
+
 def test_the_audit_finds_what_somebody_else_did(exported: Exported) -> None:
     """A record more, a record twice, records in another order in what would else be the same topic."""
     job, to = exported.job(partitions=1)
