@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from exporter.core.columns import EVENT_TIME, EVOLVED, JSON_TEXT
+from exporter.core.columns import EVENT_TIME, EVOLVED, JSON_TEXT, NO_COLUMNS
 from exporter.core.routing import Routing
 from exporter.operate.audit.opinion import IN_VALUES, READ_BYTES_MAX, declares_event_time, is_plain, type_beside
 from exporter.operate.audit.records import Record
@@ -151,7 +151,8 @@ def _query(routing: Routing, table: Table) -> tuple[str, dict[str, Any]]:
     """
     if table.is_letters or table.record or not table.has_time or set(table.cut_by) - {"day"}:
         raise Unplain
-    declared_json = dict(routing.types).get(table.name)
+    is_new = routing.is_new(table.name)
+    declared_json = NO_COLUMNS if is_new else dict(routing.types).get(table.name)
     if declared_json is None or declares_event_time(declared_json):
         raise Unplain
     asked, own = Asked(), {name: f"c{at}" for at, name in enumerate(table.schema.names)}
@@ -159,7 +160,8 @@ def _query(routing: Routing, table: Table) -> tuple[str, dict[str, Any]]:
     declared = {one["name"]: one for one in json.loads(declared_json)["fields"]}
     conditions = asked.columns(declared, stored, [], own.__getitem__)
     members = [name for name in stored if name in declared or _is_evolved(stored[name])]
-    members += [name for name in _excused(routing) if name not in members]
+    excused = [name for name in _excused(routing) if name not in members]
+    members += [] if is_new else excused  # of a type that nobody declared everything is kept
     conditions += [
         f"len(json_keys(v)) = {asked.count([[name] for name in members])}",
         f"{own['_rescued']} IS NULL" if "_rescued" in own else "true",

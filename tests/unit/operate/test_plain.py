@@ -25,11 +25,11 @@ TP, US = TopicPartition("t", 0), 1_741_608_000_000_000
 OURS = [("_kafka", {"type": "struct", "fields": []}), ("_event_time", "timestamp"), ("_rescued", "string")]
 
 
-def routing_of(declared: list[Any], **changed: Any) -> Routing:
-    """Type in the header, event time the record's, unless it is said otherwise."""
-    schema = json.dumps({"type": "struct", "fields": declared})
+def routing_of(declared: list[Any] | None, **changed: Any) -> Routing:
+    """Type in the header, event time the record's, unless it is said otherwise. declared: None: the type is new."""
+    types = () if declared is None else (("a", json.dumps({"type": "struct", "fields": declared})),)
     said: dict[str, Any] = {"type_from": TypeFrom("header", "t"), "event_time": EventTime("record"), **changed}
-    made = Routing(types=(("a", schema),), **said)
+    made = Routing(types=types, new_type="table", **said)
     return replace(made, decoder_version=made.decoder_here)
 
 
@@ -40,7 +40,7 @@ def right(routing: Routing, columns: list[Any], *rows: tuple[Any, ...], **said: 
     """
     ours = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in OURS]
     whole = json.dumps({"type": "struct", "fields": [*ours, *columns, {"name": "day", "type": "date", "metadata": {}}]})
-    table = Table("a", 1, whole, [dict(routing.types)["a"]], ("day",), RecordColumns())
+    table = Table("a", 1, whole, [*dict(routing.types).values()], ("day",), RecordColumns())
     at = said.get("at", US)
     own, records = [], []
     for offset, (text, held, rescued) in enumerate(rows):
@@ -185,6 +185,25 @@ def test_a_column_that_was_added_holds_no_number_that_is_not_the_value_s() -> No
     exact = ('{"c":4503599627370497}', {"c": 4503599627370497.0}, None)
     assert right(routing_of([]), added, near, exact) == [False, True]
     assert right(routing_of(declared), declared, near, exact) == [True, True]
+
+
+@pytest.mark.parametrize("kind", ["long", "double", "string", "boolean", "array", "doubles", "items"])
+def test_every_text_beside_every_value_of_a_type_that_nobody_declared(kind: str) -> None:
+    """Its columns were all added; what says its type and its time is kept as well, there or in `_rescued`."""
+    added = {"nullable": True, "metadata": {"exporter.evolved": "t/0/0"}}
+    columns = [{"name": "c", "type": NESTED.get(kind, kind), **added}]
+    held = [{"c": value} for value in (None, *KINDS[kind])]
+    shapes = ('{"c":%s}', '{"c":%s,"c":%s}', '{"d":%s}', '{"t":"a","c":%s}')
+    for says in TypeFrom("header", "t"), TypeFrom("json", "t"):
+        routing = routing_of(None, type_from=says)
+        asked = [(shape.replace("%s", text), one, rest) for shape in shapes for text in VALUES for one in held
+                 for rest in (None, '{"t":"a"}')]  # fmt: skip
+        found = [row for row, says in zip(asked, right(routing, columns, *asked), strict=True) if says]
+        assert [row for row in found if not is_clean(routing, columns, *row)] == []
+        assert says.kind == "json" or any(one["c"] is not None for _, one, _ in found)
+    typed = [*columns, {**columns[0], "name": "t", "type": "string"}]
+    whole = '{"t":"a","c":null}', {"c": None, "t": "a"}, None
+    assert right(routing_of(None, type_from=TypeFrom("json", "t")), typed, whole) == [True]
 
 
 def test_what_a_row_says_of_its_record_must_be_right_as_well() -> None:
