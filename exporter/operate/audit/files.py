@@ -6,7 +6,7 @@ What its files tell is read from them; else it is Spark's to read.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -55,6 +55,12 @@ class LiveFiles:
     def _bounded(self) -> Sequence[tuple[Add, Bounds | None]]:
         """The files, with what their statistics say of offsets: each part asks for it."""
         return [(add, _bounds(add)) for add in self.there]
+
+    def shapes(self) -> Iterator[tuple[int, int, bool]]:
+        """Of each file its bytes, over how many offsets it reaches, and whether it has those of one partition alone."""
+        for add, at in self._bounded:
+            if at is not None:
+                yield add["size"], at[1][1] - at[1][0] + 1, None not in at[0]
 
     def of(self, ranges: Ranges, wanted: pa.Schema) -> pa.Table:
         """The rows of some offsets, in some columns with `_kafka`."""

@@ -9,7 +9,7 @@ import math
 import multiprocessing
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,7 +28,9 @@ from exporter.operate.audit.tally import Tally
 from offsets.ranges import TopicPartition
 
 PART_OFFSETS, PART_BYTES = 500_000, 128 << 20
-"""At most in a part: so many offsets, or as many as have rows of so many bytes in the data files."""
+"""About as much is a part: so many offsets, or as many as have rows of so many bytes in the data files."""
+RANGE_OFFSETS = 25_000
+"""Of one partition in a part of several, at least."""
 PROCESS_OFFSETS = 25_000
 """What a process of its own is worth."""
 BATCH_RECORDS, BATCH_BYTES = 100_000, 64 << 20
@@ -58,21 +60,6 @@ class Work:
     def ranges(self) -> Ranges:
         """All offsets that are read."""
         return {tp: (one.first, one.next) for tp, one in self.logs.items()}
-
-    def parts(self, offsets_max: int) -> Iterator[Ranges]:
-        """The offsets some at a time; of each partition one range at most in a part."""
-        part: dict[TopicPartition, tuple[int, int]] = {}
-        room = offsets_max
-        for tp, (first, end) in self.ranges.items():
-            while first < end:
-                part[tp] = first, min(end, first + room)
-                room -= part[tp][1] - first
-                first = part[tp][1]
-                if not room:
-                    yield part
-                    part, room = {}, offsets_max
-        if part:
-            yield part
 
     @property
     def offsets(self) -> int:
@@ -148,13 +135,56 @@ class Work:
                 yield Stretch(one.tp, at, one.end, ())
 
 
+def in_parts(ranges: Ranges, offsets_max: int, abreast: int = 1) -> Iterator[Ranges]:
+    """The offsets, about so many at a time, of so many partitions abreast; of more where these have no more."""
+    some: dict[TopicPartition, tuple[int, int]] = {}
+    count = 0
+    for tp, (first, end) in ranges.items():
+        some[tp] = first, end
+        count += end - first
+        if len(some) >= abreast and count >= offsets_max:
+            yield from _cut(some, math.ceil(count / offsets_max))
+            some, count = {}, 0
+    yield from _cut(some, math.ceil(count / offsets_max))
+
+
+def worth_abreast(files: Iterable[LiveFiles], partitions: int, offsets_max: int) -> int:
+    """Of how many partitions a part should have offsets, so that the fewest bytes of data files are read again.
+
+    A file is read by each part that has some of its offsets. What OPTIMIZE has packed is of one time and of all
+    partitions: then of all of them. A file of one partition may reach over many of its offsets: then of that one alone.
+    Short ranges cost the consumer more than they bring.
+    """
+    most = max(1, min(partitions, offsets_max // RANGE_OFFSETS))
+    shapes = [shape for one in files for shape in one.shapes()]
+
+    def bytes_read(abreast: int) -> float:
+        each = offsets_max / abreast
+        return sum(
+            size * (1 if alone else math.ceil(partitions / abreast)) * (1 + span / each) for size, span, alone in shapes
+        )
+
+    return min((1 << power for power in range(most.bit_length())), key=bytes_read)
+
+
+def _cut(ranges: Ranges, count: int) -> Iterator[Ranges]:
+    """Each of them into so many pieces, of which one a range is in a part."""
+    for nth in range(count):
+        pieces = {
+            tp: (first + (end - first) * nth // count, first + (end - first) * (nth + 1) // count)
+            for tp, (first, end) in ranges.items()
+        }
+        yield {tp: (start, end) for tp, (start, end) in pieces.items() if start < end}
+
+
 def compared(work: Work, tell: Tell) -> Tally:
     """All of it, by processes of its own where it is worth them. Raises what one of them raises."""
     cores = min(os.cpu_count() or 1, max(1, work.offsets // PROCESS_OFFSETS))
     if any(one.by_spark is not None for one in work.files.values()):
         cores = 1  # what is Spark's to read is read here
     tally = work.of_others()
-    parts = [*work.parts(min(work.offsets_max, max(1, math.ceil(work.offsets / cores))))]
+    most = min(work.offsets_max, max(1, math.ceil(work.offsets / cores)))
+    parts = [*in_parts(work.ranges, most, worth_abreast(work.files.values(), len(work.ranges), most))]
     for part in _here(work, parts, tell) if cores == 1 else _spawned(work, parts, tell, cores):
         tally.join(part)
     return tally
