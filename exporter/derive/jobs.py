@@ -1,9 +1,10 @@
-"""The jobs of the settings: of what they are made, and each opened with a Spark session of its own."""
+"""The jobs of the settings: of what they are made, and each with a Spark session of its own, once it needs one."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from graphlib import CycleError, TopologicalSorter
+from typing import Any
 
 from exporter.derive.bundles.job import BundlesJob
 from exporter.derive.bundles.rules import rules_of
@@ -18,6 +19,8 @@ from exporter.derive.to_kafka_topic import TargetTopic
 from exporter.errors import ConfigError
 from exporter.kafka.options import kafka_python_options
 from exporter.lake.lake import Lake
+from exporter.lake.later import Later
+from exporter.lake.table import CODEC, SPARK_CODECS
 from exporter.registry.client import connect
 from exporter.settings.derive_bundles import BundlesTable
 from exporter.settings.derive_mirror import MirrorTable
@@ -61,15 +64,28 @@ def in_order(jobs: Mapping[str, DeriveTable]) -> list[str]:
         raise ConfigError(f"[derive]: {circle}: a job is made of itself", "correct `source` of one of them") from error
 
 
+def own_session(lake: Lake) -> Later:
+    """Of one job: its configuration and its views are not the export's."""
+
+    def start() -> Any:
+        session = lake.session.newSession()
+        session.conf.set("spark.sql.session.timeZone", "UTC")
+        if codec := lake.compression:
+            session.conf.set(CODEC, SPARK_CODECS.get(codec, codec))
+        return session
+
+    return Later(start)
+
+
 def _job(name: str, table: DeriveTable, settings: Settings, lake: Lake, owner: str) -> Job:
-    session = lake.session.newSession()  # its configuration and its views are the job's, not the export's
+    own = own_session(lake)
     if isinstance(table, SqlTable):
-        return SqlJob(name, table, lake, session, owner)
+        return SqlJob(name, table, lake, own, owner)
     if isinstance(table, MirrorTable):
-        return MirrorJob(name, table, lake, session, owner)
+        return MirrorJob(name, table, lake, own, owner)
     if isinstance(table, BundlesTable):
-        return BundlesJob(name, table, lake, session, owner)
-    return _to_kafka(name, table, settings, Surroundings(lake, session, settings.derive, owner))
+        return BundlesJob(name, table, lake, own, owner)
+    return _to_kafka(name, table, settings, Surroundings(lake, own, settings.derive, owner))
 
 
 def _to_kafka(name: str, table: ToKafkaTable, settings: Settings, around: Surroundings) -> Job:

@@ -20,10 +20,12 @@ from exporter.derive.mirror_rows import BASE, OWN, RULES, Shape, counted, finger
 from exporter.derive.mirror_sql import CHANGES, EVERY, bounds_sql, lacking_sql, merge_sql
 from exporter.derive.mirror_todo import Todo, left_in_all, lost_keys, todo
 from exporter.derive.mirror_truncated import Truncate, Truncates, property_of, taken_of
-from exporter.derive.source import REBUILD, Pinned, others_told, pin, within
+from exporter.derive.places import within
+from exporter.derive.source import REBUILD, Pinned, others_told, pin
 from exporter.derive.target import Commit, Target
 from exporter.errors import ConfigError, InvariantBroken
 from exporter.lake.lake import Lake
+from exporter.lake.later import Later
 from exporter.lake.schema import SchemaChange, schema_change
 from exporter.settings.derive_mirror import MirrorTable
 from exporter.sql_text import quoted
@@ -44,15 +46,15 @@ class MirrorJob:
 
     kind = "mirror"
 
-    def __init__(self, name: str, table: MirrorTable, lake: Lake, session: Any, owner: str) -> None:
-        """session: the job's own, of which nobody else uses the views and the configuration."""
+    def __init__(self, name: str, table: MirrorTable, lake: Lake, later: Later, owner: str) -> None:
+        """later: the job's own session, of which nobody else uses the views and the configuration."""
         self.name = name
         self._table = table
         self._lake = lake
-        self._session = session
+        self._later = later
         self._target = Target(lake, name, self.kind, owner)
-        self._statements = Statements(self._target, session, lake.compression)
-        self._purge = Purge(self._target, session, self._statements, table.deleted_days)
+        self._statements = Statements(self._target, later)
+        self._purge = Purge(self._target, later, self._statements, table.deleted_days)
         self._truncates = Truncates(name, table)
 
     def plan(self) -> Planned:
@@ -105,7 +107,7 @@ class MirrorJob:
         due = Todo(found=slices(NOTHING, source.now))
         if view is not None:
             due = self._due(view, source)
-        of_rows = due.rewound or (due.found and not source.frame().where(within(due.found)).isEmpty())
+        of_rows = due.rewound or (due.found and source.has_rows(due.found))
         behind = sum(one.offsets for one in due.found) if of_rows else 0
         facts: dict[str, Any] = {"of version": f"{due.since} of {source.view.version}", **others_told(source)}
         if says := due.rewound or due.says or self._outdated(view):
@@ -128,12 +130,12 @@ class MirrorJob:
         return audited(self.name, self._table, self._target.table, view, source)
 
     def _pinned(self) -> Pinned:
-        return pin(self._lake, self._session, self._table.source)
+        return pin(self._lake, self._later, self._table.source)
 
     def _shape(self, source: Pinned) -> Shape:
         spec = self._lake.spec_of(source.name, source.view)
         cut_by = [one.name for one in spec.time_columns if one.name in source.view.partition_columns]
-        return Shape.of(self.name, self._table, source.frame().schema, cut_by)
+        return Shape.of(self.name, self._table, source.schema, cut_by)
 
     def _due(self, view: TableView, source: Pinned) -> Todo:
         due = todo(self._target.table, view, source, self.name)
@@ -167,7 +169,7 @@ class MirrorJob:
         schema, by = schema_of(made), [quoted(key) for key in self._table.keys]
         if view is not None and carries_over:
             self._growth(view, made)
-            reader = self._session.read.format("delta").option("versionAsOf", view.version)
+            reader = self._later.session.read.format("delta").option("versionAsOf", view.version)
             made = carried_over(shape, made, reader.load(self._target.table.uri), source.frame())
         properties = {SHAPE_PROPERTY: fingerprint(self._table), RULES_PROPERTY: RULES}
         if newest != taken_of(view) and not carries_over:  # what is carried over is older in part, and taken out next
@@ -197,7 +199,8 @@ class MirrorJob:
         shape = replace(self._shape(source), columns=tuple(name for name in names if name not in OWN))
         name, version, changed = self._target.table.sql_name, None, 0
         touched = self._truncates.touched_sql(shape, newest, source.now)
-        if not self._session.sql(f"SELECT 1 FROM {name} AS t WHERE {touched}").isEmpty():  # else Delta commits nothing
+        found = self._later.session.sql(f"SELECT 1 FROM {name} AS t WHERE {touched}")
+        if not found.isEmpty():  # else Delta commits nothing
             sql = self._truncates.emptied_sql(shape, name, newest, source.now)
             version, changed = self._statements.commit(view, sql, {"emptied": str(newest)})
             view = self._target.view() or view
@@ -227,7 +230,7 @@ class MirrorJob:
             changes = shape.newest(groups, later if found.speaks else None)
             if due.says:
                 changes.createOrReplaceTempView(EVERY)
-                changes = self._session.sql(lacking_sql(shape, self._target.table.sql_name))
+                changes = self._later.session.sql(lacking_sql(shape, self._target.table.sql_name))
                 kept.enter_context(_kept(changes))
             view = self._evolved(view, changes)
             changes.createOrReplaceTempView(CHANGES)

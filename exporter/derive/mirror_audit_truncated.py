@@ -86,7 +86,7 @@ def _letters(source: Pinned, taken: Cursor) -> Sequence[Mapping[str, Any]]:
     view = letters.view()
     if view is None:
         return ()
-    pinned = Pinned(source.lake, source.session, letters, view)
+    pinned = Pinned(source.lake, source.later, letters, view)
     rows = rows_through(pinned, replace(taken, replays=pinned.now.replays))
     said = "unix_micros(try_cast(regexp_extract(reason, '^cdc_truncate:.* at ([^ ]+)$', 1) AS TIMESTAMP))"
     named = rows.where(sf.col("event_type") == sf.lit(source.name)).where("reason RLIKE '^cdc_truncate: '")

@@ -9,7 +9,7 @@ from typing import Any
 from exporter.derive.target import Target
 from exporter.errors import ExporterError, Fenced
 from exporter.faults import Fault, point
-from exporter.lake.table import SPARK_CODECS
+from exporter.lake.later import Later
 from exporter.sql_text import json_setting
 from offsets.table_log import TableView
 
@@ -29,12 +29,9 @@ CONFLICT = "CONCURRENT"
 class Statements:
     """Runs them, each as one commit of the job's own session."""
 
-    def __init__(self, target: Target, session: Any, codec: str) -> None:
-        """codec: of the files, as the settings call it; empty for Spark's own."""
+    def __init__(self, target: Target, later: Later) -> None:
         self._target = target
-        self._session = session
-        if codec:
-            session.conf.set("spark.sql.parquet.compression.codec", SPARK_CODECS.get(codec, codec))
+        self._later = later
 
     def commit(
         self,
@@ -74,14 +71,14 @@ class Statements:
         progress: tuple[str, int] | None = None,
     ) -> int:
         """Run one; how many rows it changed. Raises whatever Spark raises."""
-        said = {SAYS: json_setting(metadata)}
+        session, said = self._later.session, {SAYS: json_setting(metadata)}
         if progress:
             said |= {f"{TXN}txnAppId": progress[0], f"{TXN}txnVersion": str(progress[1])}
         try:
             for name, text in said.items():
-                self._session.conf.set(name, text)
-            found = self._session.sql(sql).collect()
+                session.conf.set(name, text)
+            found = session.sql(sql).collect()
         finally:
             for name in said:
-                self._session.conf.unset(name)
+                session.conf.unset(name)
         return int(found[0]["num_affected_rows"]) if found else 0

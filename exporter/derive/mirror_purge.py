@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from exporter.derive.mirror_merge import PURGED, Statements
 from exporter.derive.mirror_rows import DELETED
 from exporter.derive.target import Target
+from exporter.lake.later import Later
 
 LOOK_SECS = 3600.0
 """A look reads two columns of the whole table."""
@@ -17,9 +16,9 @@ class Purge:
     """Of one mirror. What is old is told by the records' timestamps, for a backfill goes through years in an hour: a
     deleted key goes when the mirror has rows that are so much younger, and the clock says so too."""
 
-    def __init__(self, target: Target, session: Any, statements: Statements, days: int) -> None:
+    def __init__(self, target: Target, later: Later, statements: Statements, days: int) -> None:
         self._target = target
-        self._session = session
+        self._later = later
         self._statements = statements
         self._days = days
         self._looked: float | None = None
@@ -31,7 +30,7 @@ class Purge:
         self._looked = now
         view, name = self._target.view(), self._target.table.sql_name
         stamp = "unix_micros(_kafka.timestamp)"
-        before, oldest = self._session.sql(
+        before, oldest = self._later.session.sql(
             f"SELECT least(max({stamp}), unix_micros(current_timestamp())) - {self._days * DAY_US}, "
             f"min({stamp}) FILTER (WHERE {DELETED}) FROM {name}"
         ).collect()[0]

@@ -10,27 +10,30 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 
 from exporter.core.routing import DEAD_LETTERS
 from exporter.derive.mirror_rows import BASE, ENVELOPE, ORDER, WRITTEN, Shape, deviating
 from exporter.derive.mirror_sql import order_of
-from exporter.derive.source import REBUILD, Pinned, within
+from exporter.derive.places import KAFKA, PLACED, may_be_within, only_of, rows_elsewhere, rows_within
+from exporter.derive.source import REBUILD, Pinned
 from exporter.errors import ConfigError
 from exporter.formats.envelopes.connect import PARTS
 from exporter.formats.envelopes.debezium import TRUNCATED, time_of
 from exporter.formats.envelopes.strict import Refused, parsed
 from exporter.formats.envelopes.times import micros_of
+from exporter.lake.rows import arrow_rows
 from exporter.settings.derive_mirror import MirrorTable
 from exporter.sql_text import column, literal, quoted
-from offsets.cursors import NOTHING, Cursor, slices
+from offsets.cursors import NOTHING, Cursor, slices, whole
 from offsets.ranges import TopicPartition
 from offsets.table_log import TableView
 
@@ -38,6 +41,13 @@ TRUNCATED_PROPERTY = "exporter.derive.mirror.truncated"
 """Of a mirror: the truncate that its rows were taken through, as JSON; not there, or empty: none."""
 TIMES = {f"{ENVELOPE}.ts": "ts", "_kafka.timestamp": "timestamp"}
 """Columns of `order` that a truncate has a value of -> where that is."""
+LETTERS = pa.schema(
+    {
+        KAFKA: pa.struct([*PLACED.field(KAFKA).type, pa.field("timestamp", pa.int64())]),
+        "event_type": pa.string(), "reason": pa.string(), "value": pa.binary(),
+    }
+)  # fmt: skip
+"""Of a dead letter, what is read; its timestamp in microseconds since 1970, UTC."""
 _AT = re.compile(r" at (\S+)\Z")
 
 
@@ -112,20 +122,17 @@ class Truncates:
         return f"table {source.name} does not reach {taken} any more"
 
     def _look(self, source: Pinned) -> None:
-        letters = source.lake.table(DEAD_LETTERS)
-        view = letters.view()
+        view = source.lake.table(DEAD_LETTERS).view()
         if view is None:
             return
-        pinned = Pinned(source.lake, source.session, letters, view)
-        new = slices(self._looked, pinned.now)
+        now = whole(view, source.lake.app)
+        new = slices(self._looked, now)
         if new:
-            rows = pinned.frame().where(within(new)).where(sf.col("event_type") == sf.lit(source.name))
-            found = rows.where(sf.col("reason").startswith(f"{TRUNCATED}:")).select(
-                "_kafka.topic", "_kafka.partition", "_kafka.epoch", "_kafka.offset",
-                sf.unix_micros("_kafka.timestamp").alias("timestamp"), "reason", "value",
-            )  # fmt: skip
-            self._found += [_truncate(one) for one in found.collect()]
-        self._looked = pinned.now
+            letters = arrow_rows(source.lake, DEAD_LETTERS, view, LETTERS, lambda add: may_be_within(add, new))
+            emptied = (pc.field("event_type") == source.name) & pc.starts_with(pc.field("reason"), f"{TRUNCATED}:")
+            for rows in letters:
+                self._found += map(_truncate, rows_within(rows, new).filter(emptied).to_pylist())
+        self._looked = now
 
     def _rank(self, one: Truncate) -> tuple[Any, ...]:
         """Of two the one with the greater rank leaves less. Raises ConfigError."""
@@ -144,15 +151,16 @@ class Truncates:
         """An offset says nothing of another partition's. Files of one partition are skipped by their statistics."""
         if self._alone == (one.tp, source.view.version):
             return
-        elsewhere = (sf.col("_kafka.topic") != sf.lit(one.topic)) | (sf.col("_kafka.partition") != one.partition)
-        others = source.own().where(elsewhere).select("_kafka.topic", "_kafka.partition").take(1)
-        if not others:
-            self._alone = (one.tp, source.view.version)
-        for topic, partition in others:
-            what = (
-                f"{one} stands in another partition than rows of {topic}-{partition}: no offset tells which are older"
-            )
+        own = slices(NOTHING, source.now)
+        for rows in source.placed(lambda add: only_of(add) != one.tp):
+            others = rows_elsewhere(rows_within(rows, own), one.tp)
+            if not len(others):
+                continue
+            at = others[KAFKA][0].as_py()
+            other = TopicPartition(at["topic"], at["partition"])
+            what = f"{one} stands in another partition than rows of {other}: no offset tells which are older"
             raise ConfigError(f"derive {self._job}: {what}", ORDERED.format(rebuild=REBUILD.format(job=self._job)))
+        self._alone = (one.tp, source.view.version)
 
     def without_older(self, rows: DataFrame, one: Truncate | None, now: Cursor) -> DataFrame:
         """Of rows of a source those that are not older than a truncate."""
@@ -239,11 +247,12 @@ def _has_changes(schema: StructType) -> bool:
     return ENVELOPE in schema.names and isinstance(schema[ENVELOPE].dataType, StructType)
 
 
-def _truncate(row: Any) -> Truncate:
-    found = _AT.search(row["reason"])
+def _truncate(letter: Mapping[str, Any]) -> Truncate:
+    """letter: LETTERS."""
+    found, at = _AT.search(letter["reason"]), letter[KAFKA]
     told = micros_of(found[1]) if found else None
-    ts = told[0] if told else _time_in(row["value"])
-    return Truncate(row["topic"], row["partition"], row["epoch"], row["offset"], row["timestamp"], ts)
+    ts = told[0] if told else _time_in(letter["value"])
+    return Truncate(at["topic"], at["partition"], at["epoch"] or 0, at["offset"], at["timestamp"], ts)
 
 
 def _time_in(value: bytes | None) -> int | None:

@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 
 from exporter.derive.failing import told
 from exporter.errors import ConfigError
+from exporter.lake.later import Later
 from exporter.sql_text import column
 
 VIEW = "source"
@@ -43,19 +44,19 @@ HINT = "a query makes rows of each new row alone: filter, flatten, explode; [der
 
 
 class Query:
-    """session: the job's own, of which nobody else uses the views."""
+    """later: the job's own session, of which nobody else uses the views."""
 
-    def __init__(self, job: str, text: str, session: Any) -> None:
+    def __init__(self, job: str, text: str, later: Later) -> None:
         self._job = job
         self.text = text
-        self._session = session
+        self._later = later
         self._checked: tuple[StructType, StructType] | None = None
 
     def schema(self, source: StructType) -> StructType:
         """Of the rows that it makes, all fields nullable, `_kafka` first. Raises ConfigError."""
         plain = nullable(source)
         if self._checked is None or self._checked[0] != plain:
-            self._checked = plain, self._schema(self._session.createDataFrame([], plain))
+            self._checked = plain, self._schema(self._later.session.createDataFrame([], plain))
         return self._checked[1]
 
     def over(self, rows: DataFrame) -> DataFrame:
@@ -89,20 +90,20 @@ class Query:
 
     def _run(self, rows: DataFrame, names: list[str]) -> DataFrame:
         rows.createOrReplaceTempView(VIEW)
-        made: DataFrame = self._session.sql(self.text)
+        made: DataFrame = self._later.session.sql(self.text)
         if KAFKA not in made.columns:
             made = self._with_kafka()
         return made.select(*map(column, names))
 
     def _analysed(self) -> Any:
         """Spark's plan of the query over the view, of which nothing is run: it may be a command."""
-        state = self._session._jsparkSession.sessionState()
+        state = self._later.session._jsparkSession.sessionState()
         plan = state.sqlParser().parsePlan(self.text)
         return state.executePlan(plan, getattr(state, "executePlan$default$2")()).analyzed()
 
     def _with_kafka(self) -> DataFrame:
         """The query with one column more in its outermost SELECT. Raises what Spark raises."""
-        session = self._session
+        session = self._later.session
         plans = session._jvm.org.apache.spark.sql.catalyst
         plan = session._jsparkSession.sessionState().sqlParser().parsePlan(self.text)
         if not plan.getClass().getName().endswith(".Project"):

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import Any, NoReturn
 from urllib.parse import unquote
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sf
+from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from exporter.core.routing import DEAD_LETTERS
+from exporter.derive.places import PLACED, count_of_none, may_be_within, may_have_others, rows_within, within
 from exporter.derive.replays import brought, coordinates_of, replays_since
 from exporter.errors import ConfigError, InvariantBroken, LogCleaned
 from exporter.lake.accidents import History
 from exporter.lake.lake import Lake
+from exporter.lake.later import Later
+from exporter.lake.rows import Add, arrow_rows
 from exporter.lake.table import DeltaTable
 from exporter.stores.many import each
 from offsets import Invariant
 from offsets.cursors import NOTHING, Cursor, Slice, replayed, setbacks, slices, whole
-from offsets.ranges import TopicPartition
 from offsets.table_log import APP_PROPERTY, TableView
 
 REBUILD = "`exporter derive run {job} --rebuild` begins the job anew, from what the source holds now"
@@ -35,12 +35,17 @@ class NoSource(ConfigError):
 
 @dataclass(frozen=True)
 class Pinned:
-    """A source at one version. session: the job's own."""
+    """A source at one version. later: the job's own session."""
 
     lake: Lake
-    session: Any
+    later: Later
     table: DeltaTable
     view: TableView
+
+    @property
+    def session(self) -> Any:
+        """The job's own."""
+        return self.later.session
 
     @property
     def name(self) -> str:
@@ -85,7 +90,16 @@ class Pinned:
 
     def of_others(self) -> int:
         """How many rows are of no topic partition in which the app has a position; files are skipped by statistics."""
-        return int(self.frame().where(_of_none(self.now.positions)).count())
+        known = self.now.positions
+        return sum(count_of_none(rows, known) for rows in self.placed(lambda add: may_have_others(add, known)))
+
+    def has_rows(self, found: Sequence[Slice]) -> bool:
+        """Whether any row is of these offsets."""
+        return any(len(rows_within(rows, found)) for rows in self.placed(lambda add: may_be_within(add, found)))
+
+    def placed(self, may: Callable[[Add], bool]) -> Iterator[Any]:
+        """The rows of the files that may be wanted, PLACED, as arrow_rows() has them."""
+        return arrow_rows(self.lake, self.name, self.view, PLACED, may)
 
     def has_new(self, since: Cursor) -> bool:
         """Whether anything can be new: offsets, or a replay below them."""
@@ -114,7 +128,7 @@ class Pinned:
         raise InvariantBroken(Invariant.ONCE, f"derive {job}: {what}", REBUILD.format(job=job))
 
 
-def pin(lake: Lake, session: Any, event_type: str, version: int | None = None) -> Pinned:
+def pin(lake: Lake, later: Later, event_type: str, version: int | None = None) -> Pinned:
     """A source now, or as it was at a version. Raises NoSource, ConfigError, LogCleaned, TableUnreadable."""
     table = lake.table(event_type)
     view = table.view() if version is None else table.view_at(version)
@@ -126,7 +140,7 @@ def pin(lake: Lake, session: Any, event_type: str, version: int | None = None) -
         raise ConfigError(what, "`exporter dead-letters replay` makes rows of their types' tables of them")
     if view.properties.get(APP_PROPERTY) != lake.app:
         raise ConfigError(f"table {event_type} is not of the app {lake.app}", "check the settings app and table_root")
-    return Pinned(lake, session, table, view)
+    return Pinned(lake, later, table, view)
 
 
 def readable(source: Pinned, version: int) -> Pinned:
@@ -135,7 +149,7 @@ def readable(source: Pinned, version: int) -> Pinned:
     if version < 0 or version == source.view.version:
         return source
     try:
-        then = pin(source.lake, source.session, source.name, version)
+        then = pin(source.lake, source.later, source.name, version)
     except LogCleaned:
         return source
     return then if is_there(then) else source
@@ -155,39 +169,7 @@ def is_there(source: Pinned) -> bool:
     return all(size is not None for size in each(lambda row: source.table.store.size(unquote(row["path"])), gone))
 
 
-def within(found: Sequence[Slice]) -> Column:
-    """Whether a row is of one of these offsets; the bounds of all of them first, for skipping files by them."""
-    if not found:
-        return sf.lit(False)
-    offset = sf.col("_kafka.offset")
-    least, most = min(one.after for one in found), max(one.through for one in found)
-    each = reduce(lambda a, b: a | b, map(_of, found))
-    return (offset > least) & (offset <= most) & each
-
-
-def _of_none(known: Iterable[TopicPartition]) -> Column:
-    """Whether a row is of no topic partition, or of one that is not among these."""
-    topic, partition, offset = (sf.col(f"_kafka.{part}") for part in ("topic", "partition", "offset"))
-    of_topic: dict[str, set[int]] = defaultdict(set)
-    for tp in known:
-        of_topic[tp.topic].add(tp.partition)
-    foreign = reduce(lambda a, b: a & b, (topic != sf.lit(name) for name in of_topic), sf.lit(True))
-    for name, ours in of_topic.items():
-        gaps = sorted({*range(min(ours), max(ours))} - ours)
-        beyond = (partition < min(ours)) | (partition > max(ours))
-        foreign |= (topic == sf.lit(name)) & (beyond | partition.isin(*gaps) if gaps else beyond)
-    return topic.isNull() | partition.isNull() | offset.isNull() | foreign
-
-
 def others_told(source: Pinned) -> dict[str, int]:
     """For a status: rows in a source's table that no job takes, if there are any."""
     count = source.of_others()
     return {f"rows of others in {source.name}": count} if count else {}
-
-
-def _of(one: Slice) -> Column:
-    offset, epoch = sf.col("_kafka.offset"), sf.coalesce(sf.col("_kafka.epoch"), sf.lit(0))
-    here = (sf.col("_kafka.topic") == one.tp.topic) & (sf.col("_kafka.partition") == one.tp.partition)
-    here = here & (offset > one.after) & (offset <= one.through)
-    here = here & (epoch >= one.first) if one.first else here
-    return here if one.before is None else here & (epoch < one.before)

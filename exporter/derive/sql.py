@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
@@ -12,12 +11,14 @@ from pyspark.sql.types import StructType
 from exporter.derive.columns import Unfit, grown
 from exporter.derive.job import AuditLine, JobStatus, Planned, Ran
 from exporter.derive.locating import failing
+from exporter.derive.places import within
 from exporter.derive.query import Query
-from exporter.derive.source import Pinned, others_told, pin, within
+from exporter.derive.source import Pinned, others_told, pin
 from exporter.derive.sql_audit import compared
 from exporter.derive.target import Commit, RunFailed, Target
 from exporter.errors import ConfigError, ExporterError
 from exporter.lake.lake import Lake
+from exporter.lake.later import Later
 from exporter.settings.derive_sql import SqlTable
 from offsets.cursors import Cursor, Slice, as_transactions, cursor_of, replayed, slices, window
 from offsets.table_log import TableView
@@ -31,14 +32,14 @@ class SqlJob:
 
     kind = "sql"
 
-    def __init__(self, name: str, table: SqlTable, lake: Lake, session: Any, owner: str) -> None:
-        """session: the job's own, of which nobody else uses the views and the configuration."""
+    def __init__(self, name: str, table: SqlTable, lake: Lake, later: Later, owner: str) -> None:
+        """later: the job's own session, of which nobody else uses the views and the configuration."""
         self.name = name
         self._table = table
         self._lake = lake
-        self._session = session
+        self._later = later
         self._target = Target(lake, name, self.kind, owner)
-        self._query = Query(name, table.query, session)
+        self._query = Query(name, table.query, later)
 
     def plan(self) -> Planned:
         """The new offsets, the query, and the columns that it makes."""
@@ -100,8 +101,8 @@ class SqlJob:
         if view is None:
             return [AuditLine(self.name, "rows", True, 0, "there is no table yet")]
         since = self._kept(view, source)
-        table = self._session.read.format("delta").option("versionAsOf", view.version).load(self._target.table.uri)
-        return [compared(self.name, table, self._query, source, since)]
+        reader = self._later.session.read.format("delta").option("versionAsOf", view.version)
+        return [compared(self.name, reader.load(self._target.table.uri), self._query, source, since)]
 
     def _made(self, rows: DataFrame, made: StructType, until: Cursor, source: Pinned) -> Ran:
         """The first run: its commit makes the table."""
@@ -126,7 +127,7 @@ class SqlJob:
         return failed if one is None else RunFailed(f"{failed.message} (at {one.tp} offset {one.through})", failed.hint)
 
     def _pinned(self) -> Pinned:
-        return pin(self._lake, self._session, self._table.source)
+        return pin(self._lake, self._later, self._table.source)
 
     def _since(self, view: TableView | None) -> Cursor:
         transactions = view.transactions if view else {}

@@ -23,6 +23,7 @@ from exporter.errors import ConfigError, Fenced, InvariantBroken
 from exporter.faults import Fault, point
 from exporter.kafka.transactions import Outgoing, Overtaken, RecordTooLarge, partition_of
 from exporter.lake.lake import Lake
+from exporter.lake.later import Later
 from exporter.settings.derive_tables import DeriveTable
 from exporter.settings.derive_to_kafka import ToKafkaTable
 from offsets import Invariant
@@ -37,10 +38,10 @@ AUDITS_MAX = 3
 
 @dataclass(frozen=True)
 class Surroundings:
-    """lake, session: the job's own session. jobs: all of the settings. owner: as new_owner() makes it."""
+    """later: the job's own session. jobs: all of the settings. owner: as new_owner() makes it."""
 
     lake: Lake
-    session: Any
+    later: Later
     jobs: Mapping[str, DeriveTable]
     owner: str
 
@@ -59,7 +60,6 @@ class ToKafkaJob:
         self._around = around
         self._topic = topic
         self._registered = registered
-        around.session.conf.set("spark.sql.session.timeZone", "UTC")
         self._progress: Progress | None = None
         """In a topic that was opened, and so is nobody else's."""
 
@@ -231,7 +231,7 @@ class ToKafkaJob:
 
     def _source(self) -> Sent:
         around = self._around
-        return source_of(around.lake, around.session, self._table.source, around.jobs)
+        return source_of(around.lake, around.later, self._table.source, around.jobs)
 
     def _shape(self, source: Sent, texts: bool | None = None) -> Shape:
         json = self._table.format == "json"

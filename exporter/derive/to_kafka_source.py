@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
@@ -22,6 +22,7 @@ from exporter.derive.to_kafka_progress import Progress
 from exporter.derive.to_kafka_rows import Place, by_offset, by_sequence
 from exporter.errors import ConfigError, InvariantBroken
 from exporter.lake.lake import Lake
+from exporter.lake.later import Later
 from exporter.settings.derive_bundles import BundlesTable
 from exporter.settings.derive_sql import SqlTable
 from exporter.settings.derive_tables import DeriveTable
@@ -155,7 +156,7 @@ class ByOffset:
 class BySequence:
     """The table of a bundles job. taken: the last number of its sequence."""
 
-    session: Any
+    later: Later
     uri: str
     view: TableView
     taken: int
@@ -166,7 +167,7 @@ class BySequence:
         return self.view.version
 
     def frame(self) -> DataFrame:
-        rows: DataFrame = self.session.read.format("delta").option("versionAsOf", self.version).load(self.uri)
+        rows: DataFrame = self.later.session.read.format("delta").option("versionAsOf", self.version).load(self.uri)
         return rows.where("_seq IS NOT NULL")
 
     def require_kept(self, progress: Progress, job: str) -> None:
@@ -221,14 +222,14 @@ class _OfSql(Pinned):
         return self.made.frame()
 
 
-def source_of(lake: Lake, session: Any, name: str, jobs: Mapping[str, DeriveTable]) -> Sent:
+def source_of(lake: Lake, later: Later, name: str, jobs: Mapping[str, DeriveTable]) -> Sent:
     """jobs: of the settings; a source that is called as one of them is that one's table.
 
     Raises NoSource, ConfigError, LogCleaned, TableUnreadable.
     """
     job = jobs.get(name)
     if job is None:
-        pinned = pin(lake, session, name)
+        pinned = pin(lake, later, name)
         return ByOffset(pinned, pinned.view)
     if not isinstance(job, BundlesTable | SqlTable):
         what = f"[derive.{name}] is of kind {job.kind}, whose rows have no order in which they came"
@@ -240,15 +241,15 @@ def source_of(lake: Lake, session: Any, name: str, jobs: Mapping[str, DeriveTabl
     rebuilt = rebuilds(view.transactions, lake.app, name)
     if isinstance(job, BundlesTable):
         taken = view.transactions.get(f"{head_of(lake.app, name)}seq", 0)
-        return BySequence(session, table.uri, view, taken, rebuilt)
+        return BySequence(later, table.uri, view, taken, rebuilt)
     cursor = cursor_of(view.transactions, lake.app, name, job.source)
-    exported = pin(lake, session, job.source)
+    exported = pin(lake, later, job.source)
     taken_by_sql = replace(cursor, former=exported.now.former)
-    made = Pinned(lake, session, table, view)
-    if "_kafka" not in made.frame().columns:
+    made = Pinned(lake, later, table, view)
+    if "_kafka" not in made.schema.names:
         raise ConfigError(f"the rows of [derive.{name}] have no `_kafka`, so no order", "select `_kafka` there, too")
     return ByOffset(
-        _OfSql(lake, session, exported.table, exported.view, made, taken_by_sql), view, rebuilt
+        _OfSql(lake, later, exported.table, exported.view, made, taken_by_sql), view, rebuilt
     )
 
 

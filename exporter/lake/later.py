@@ -7,17 +7,21 @@ from threading import Lock
 from typing import Any
 
 
+def _nothing(session: Any) -> None:
+    """Of one that somebody else ends."""
+
+
 class Later:
     """One session, or none yet. start: makes it, stop: ends it; whoever asks first waits for the start."""
 
-    def __init__(self, start: Callable[[], Any], stop: Callable[[Any], object]) -> None:
+    def __init__(self, start: Callable[[], Any], stop: Callable[[Any], object] = _nothing) -> None:
         self._start = start
         self._stop = stop
         self._lock = Lock()
         self._session: Any = None
 
     @classmethod
-    def of(cls, session: Any, stop: Callable[[Any], object]) -> Later:
+    def of(cls, session: Any, stop: Callable[[Any], object] = _nothing) -> Later:
         """One that is there."""
         made = cls(lambda: session, stop)
         made._session = session

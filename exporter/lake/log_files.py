@@ -111,6 +111,17 @@ def view_at(table: Store, version: int) -> TableView | None:
     return None
 
 
+def former_view(table: Store, version: int) -> TableView | None:
+    """The table as it was at any version of which its log still has all; None if its files do not tell, or not all.
+
+    Raises OSError.
+    """
+    names = {*table.names(LOG_FOLDER)}
+    base, _ = checkpoints.newest(names, version)
+    whole = all(f"{one:0{VERSION_DIGITS}d}.json" in names for one in range(base + 1, version + 1))
+    return view_at(table, version) if whole else None
+
+
 def adds_at(table: Store, version: int) -> list[dict[str, Any]] | None:
     """The `add` actions of the live files at a version; None if the files do not tell. Raises OSError."""
     try:

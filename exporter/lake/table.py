@@ -235,6 +235,9 @@ class DeltaTable:
 
     def view_at(self, version: int) -> TableView:
         """The table as it was at a version. Raises LogCleaned, TableUnreadable."""
+        with self._reading():
+            if (found := log_files.former_view(self.store, version)) is not None:
+                return found
         snapshot = self._snapshot_at(version)
         try:
             view = self._view(snapshot)

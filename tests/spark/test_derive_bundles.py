@@ -12,9 +12,11 @@ import pytest
 
 from exporter.derive.bundles.job import BundlesJob
 from exporter.derive.bundles.members import past
+from exporter.derive.jobs import own_session
 from exporter.errors import ConfigError, Fenced
 from exporter.faults import Fault, InjectedFault
 from exporter.lake.lake import Lake
+from exporter.lake.later import Later
 from exporter.settings.derive_bundles import BundlesTable
 from tests.support.bundles_oracle import OUTPUTS, Member, Oracle
 from tests.support.derived import Row, Source, derived
@@ -61,7 +63,7 @@ class World:
             self.add(name, 1)
 
     def job(self) -> BundlesJob:
-        return BundlesJob("pairs", self.table, self.lake, self.lake.session.newSession(), "me")
+        return BundlesJob("pairs", self.table, self.lake, own_session(self.lake), "me")
 
     def add(self, name: str, count: int) -> None:
         rows = []
@@ -145,7 +147,7 @@ def test_histories_come_out_as_in_plain_python(
 
 
 def bundle(lake: Lake, **settings: Any) -> BundlesJob:
-    return BundlesJob("pairs", table_of(**settings), lake, lake.session.newSession(), "me")
+    return BundlesJob("pairs", table_of(**settings), lake, own_session(lake), "me")
 
 
 def row(offset: int, txn: str, done: bool = False, secs: int = 1000, v: int = 1) -> Row:
@@ -167,8 +169,8 @@ def test_a_run_reads_only_the_files_past_its_cursor(spark: Any, tmp_path: Path) 
     assert [at.offset for at in reading.open.positions.values()] == [10]
     assert len(reading.source.frame().inputFiles()) == 8
     assert len(reading.rows().inputFiles()) == 3  # of t5, which is open, of t6, and of t7, which is new
-    assert len(begun.ledger.rows().inputFiles()) == 2
-    assert len(begun.ledger.members(past(begun.readings, job._rules)).inputFiles()) == 1
+    assert len(job._ledger(begun.view).rows().inputFiles()) == 2
+    assert len(job._ledger(begun.view).members(past(begun.readings, job._rules)).inputFiles()) == 1
     before = derived(lake, "pairs")
     assert "1 transactions done" in job.plan().says
     assert job.run().rows == 1
@@ -217,7 +219,8 @@ def test_a_row_of_the_left_waits_for_its_other_side_and_is_given_alone_then(spar
     a, b = Source(lake, "a", DDL), Source(lake, "b", DDL)
     rule = {"left": "a", "right": "b", "left_key": "txn", "right_key": "txn", "join": "left", "within_secs": 50}
     shape = {"r": {**rule, "where": "v > 0", "select": "left.v AS l, right.v AS r"}}
-    job = BundlesJob("pairs", BundlesTable.model_validate({"kind": "bundles", "shape": shape}), lake, spark, "me")
+    table = BundlesTable.model_validate({"kind": "bundles", "shape": shape})
+    job = BundlesJob("pairs", table, lake, Later.of(spark), "me")
     a.add([row(1, "x", v=1), row(2, "y", v=2)])
     b.add([row(3, "y", v=3), row(4, "x", v=0)])
     assert job.run().rows == 1

@@ -16,6 +16,7 @@ from exporter.derive.mirror_sql import lacking_sql, merge_sql
 from exporter.derive.mirror_unsent import is_unsent
 from exporter.errors import ConfigError, Fenced, InvariantBroken
 from exporter.lake.lake import Lake
+from exporter.lake.later import Later
 from exporter.settings.derive_mirror import MirrorTable
 from tests.support.envelope_samples import NOT_SENT, NUMBERS, UNAVAILABLE
 from tests.support.mirrored import Raw, applied, mirror_rows, shown
@@ -45,7 +46,7 @@ def job(raw: Raw) -> Make:
         table = MirrorTable(**{**PATCHED, **more})
         session = raw.session.newSession()
         session.conf.set("spark.sql.shuffle.partitions", "4")
-        return MirrorJob("customers", table, raw.lake, session, owner)
+        return MirrorJob("customers", table, raw.lake, Later.of(session), owner)
 
     return make
 

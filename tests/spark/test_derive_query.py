@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 from exporter.derive.columns import Unfit, grown
 from exporter.derive.query import Query
 from exporter.errors import ConfigError
+from exporter.lake.later import Later
 
 pytestmark = pytest.mark.spark
 
@@ -43,7 +44,7 @@ def test_what_is_made_of_each_row_alone_is_taken_and_has_the_row_s_place(
     session: Any, text: str, columns: list[str]
 ) -> None:
     """`_kafka` comes first, by itself where the outermost SELECT leaves it out; every column may be null."""
-    made = Query("job", text, session).schema(StructType.fromDDL(SOURCE))
+    made = Query("job", text, Later.of(session)).schema(StructType.fromDDL(SOURCE))
     assert made.names == ["_kafka", *columns]
     assert all(field.nullable and not field.metadata for field in made)
 
@@ -88,7 +89,7 @@ def test_what_is_made_of_each_row_alone_is_taken_and_has_the_row_s_place(
 def test_what_looks_at_more_than_one_row_or_changes_by_itself_is_refused(session: Any, text: str, says: str) -> None:
     """Before anything is read or written, as a mistake in the settings, and in words."""
     with pytest.raises(ConfigError) as refused:
-        Query("job", text, session).schema(StructType.fromDDL(SOURCE))
+        Query("job", text, Later.of(session)).schema(StructType.fromDDL(SOURCE))
     assert re.search(says, str(refused.value)), str(refused.value)
     assert refused.value.exit_code == 2 and refused.value.hint
     assert refused.value.message.startswith("[derive.job] query: ")

@@ -11,6 +11,7 @@ import pytest
 
 from exporter.derive.bundles.job import BundlesJob
 from exporter.derive.job import Job
+from exporter.derive.jobs import own_session
 from exporter.derive.mirror import MirrorJob
 from exporter.derive.sql import SqlJob
 from exporter.derive.to_kafka_progress import Progress
@@ -41,21 +42,18 @@ def rows(first: int, count: int, v: int = 0) -> list[Row]:
 def jobs_over(lake: Lake) -> dict[str, Job]:
     """One of each kind that has a table, over the source `order`."""
 
-    def session() -> Any:
-        return lake.session.newSession()
-
     mirror = MirrorTable(kind="mirror", source="order", keys=("id",))
     sql = SqlTable(kind="sql", source="order", query="SELECT id, v FROM source")
     return {
-        "mirror": MirrorJob("newest", mirror, lake, session(), "me"),
-        "sql": SqlJob("copy", sql, lake, session(), "me"),
-        "bundles": BundlesJob("counted", BundlesTable.model_validate(BUNDLES), lake, session(), "me"),
+        "mirror": MirrorJob("newest", mirror, lake, own_session(lake), "me"),
+        "sql": SqlJob("copy", sql, lake, own_session(lake), "me"),
+        "bundles": BundlesJob("counted", BundlesTable.model_validate(BUNDLES), lake, own_session(lake), "me"),
     }
 
 
 def sent_of(lake: Lake) -> tuple[Sent, Progress]:
     """The source as a to_kafka job has it, and its progress once all is sent."""
-    source = source_of(lake, lake.session.newSession(), "order", {})
+    source = source_of(lake, own_session(lake), "order", {})
     parts, _ = source.parts(Progress("order", "id", 1, "me", 0))
     return source, parts[-1].done
 
@@ -111,7 +109,7 @@ def test_a_quiet_job_is_proven_after_its_source_was_packed(spark: Any, tmp_path:
     assert any("lookups can no longer be read" in line.says for line in lines)
     order.add(rows(4, 1, v=5))
     order.pack()
-    assert source_of(lake, spark.newSession(), "order", {}).as_of(done).sent(done)[0].count() == 4
+    assert source_of(lake, own_session(lake), "order", {}).as_of(done).sent(done)[0].count() == 4
     require_clean([jobs["mirror"], jobs["sql"]])
 
 
@@ -120,7 +118,7 @@ def bundle(lake: Lake, **settings: Any) -> BundlesJob:
     inputs = {"o": {"source": "order", "transaction": "id"}}
     outputs = {"n": "SELECT _transaction, count(*) AS n FROM o GROUP BY _transaction"}
     table = {"kind": "bundles", "inputs": inputs, "outputs": outputs, "expire_secs": 40, **settings}
-    return BundlesJob("counted", BundlesTable.model_validate(table), lake, lake.session.newSession(), "me")
+    return BundlesJob("counted", BundlesTable.model_validate(table), lake, own_session(lake), "me")
 
 
 def states(lake: Lake) -> dict[str, str]:

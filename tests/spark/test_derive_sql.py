@@ -16,6 +16,7 @@ import pytest
 from exporter import faults
 from exporter.core.table_options import TableOptions
 from exporter.derive.job import Ran
+from exporter.derive.jobs import own_session
 from exporter.derive.sql import SqlJob
 from exporter.derive.target import new_owner
 from exporter.errors import ConfigError, ExporterError, Fenced, InvariantBroken
@@ -59,7 +60,7 @@ class World:
 
     def job(self, query: str = "SELECT id FROM source", name: str = "copy", **more: Any) -> SqlJob:
         table = SqlTable(kind="sql", source="order", query=query, **more)
-        return SqlJob(name, table, self.lake, self.lake.session.newSession(), new_owner())
+        return SqlJob(name, table, self.lake, own_session(self.lake), new_owner())
 
     def rows(self, name: str = "copy", version: int | None = None) -> list[dict[str, Any]]:
         """Through Spark, in their order in the source."""

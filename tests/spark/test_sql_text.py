@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from exporter.derive.jobs import own_session
 from exporter.derive.mirror import MirrorJob
 from exporter.lake.lake import Lake
 from exporter.operate.maintain.due import Due
@@ -40,7 +41,7 @@ def test_a_mirror_has_one_row_for_whatever_text_its_key_is(spark: Any, tmp_path:
     raw.create()
     ops = {"op": "op", "upserts": ("I",), "patches": ("${env:HOME}",)}
     table = MirrorTable(kind="mirror", source="customer", keys=("id",), **ops)
-    mirror = MirrorJob("customers", table, raw.lake, spark.newSession(), "me")
+    mirror = MirrorJob("customers", table, raw.lake, own_session(raw.lake), "me")
     keys = (*ODD, "x" * 1_000_000)
     for a in ("first", "second"):
         raw.append([{"id": key, "op": "I", "a": a, "it's$a": key[:20]} for key in keys])

@@ -17,6 +17,7 @@ from typing import Any
 from exporter.derive.mirror import MirrorJob
 from exporter.lake.change import Change
 from exporter.lake.lake import Lake
+from exporter.lake.later import Later
 from exporter.lake.schema import table_schema
 from exporter.settings.derive_mirror import MirrorTable
 from offsets.names import AppId
@@ -239,7 +240,8 @@ def mirror_job(raw: Raw, page: Page, name: str = "customers", **more: Any) -> Mi
     session = raw.session.newSession()
     for option, value in FEW_ROWS.items():
         session.conf.set(option, value)
-    return MirrorJob(name, MirrorTable(kind="mirror", source=raw.name, **vars(page), **more), raw.lake, session, "me")
+    table = MirrorTable(kind="mirror", source=raw.name, **vars(page), **more)
+    return MirrorJob(name, table, raw.lake, Later.of(session), "me")
 
 
 def by_spark(session: Any, path: str) -> list[Row]:

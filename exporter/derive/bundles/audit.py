@@ -20,9 +20,11 @@ from exporter.derive.bundles.members import MEMBER, Reading, of_rule, slim, unio
 from exporter.derive.bundles.outputs import queried, views
 from exporter.derive.bundles.rules import KEY, Rule, pairs
 from exporter.derive.job import AuditLine
-from exporter.derive.source import Pinned, is_there, pin, within
+from exporter.derive.places import within
+from exporter.derive.source import Pinned, is_there, pin
 from exporter.errors import LogCleaned
 from exporter.lake.lake import Lake
+from exporter.lake.later import Later
 from exporter.sql_text import column
 from offsets.cursors import NOTHING, slices
 
@@ -32,7 +34,7 @@ class Audited:
     """What is to be proven. numbers: that the last commit said. lookups: view -> event type. table: all rows."""
 
     job: str
-    session: Any
+    later: Later
     rules: Sequence[Rule]
     readings: Mapping[str, Reading]
     ledger: Ledger
@@ -189,7 +191,7 @@ def _outputs(of: Audited, rows: Mapping[str, DataFrame], both: DataFrame, closin
         part = done.where((sf.col("lookups") == lookups) & (sf.col("nth") == nth) & (sf.col("gone") == 0))
         pinned: dict[str, Pinned] | None
         try:
-            pinned = {view: pin(of.lake, of.session, of.lookups[view], version)
+            pinned = {view: pin(of.lake, of.later, of.lookups[view], version)
                       for view, version in json.loads(lookups).items() if view in of.lookups}  # fmt: skip
         except LogCleaned:
             pinned = None
@@ -209,7 +211,7 @@ def _outputs(of: Audited, rows: Mapping[str, DataFrame], both: DataFrame, closin
 def _differ(of: Audited, there: DataFrame) -> int:
     """How many rows are only in one of the two: those that the views come to now, and those of the table."""
     by_output: dict[str, list[DataFrame]] = {}
-    for _, _, name, made in queried(of.session, of.job, of.rules):
+    for _, _, name, made in queried(of.later.session, of.job, of.rules):
         by_output.setdefault(name, []).append(made)
     wrong = there.where(~sf.col("_output").isin(*by_output)).count()
     for name, frames in by_output.items():

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from typing import Any
 
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame
@@ -24,6 +23,7 @@ from exporter.derive.source import Pinned, others_told, pin
 from exporter.derive.target import Commit, RunFailed, Target
 from exporter.errors import ConfigError
 from exporter.lake.lake import Lake
+from exporter.lake.later import Later
 from exporter.settings.derive_bundles import BundlesTable
 from offsets.cursors import as_transactions, cursor_of, head_of, slices, superseded, window
 from offsets.partitions import Spec
@@ -40,12 +40,12 @@ SPEC = Spec("none", ("_output",))
 
 @dataclass(frozen=True)
 class Begun:
-    """What a run is based on."""
+    """What a run is based on. view: the job's table; None: there is none yet, or a rebuild does without it."""
 
     readings: Mapping[str, Reading]
     lookups: Mapping[str, Pinned]
     numbers: Mapping[str, int]
-    ledger: Ledger
+    view: TableView | None
 
     @property
     def more(self) -> bool:
@@ -58,13 +58,13 @@ class BundlesJob:
 
     kind = "bundles"
 
-    def __init__(self, name: str, table: BundlesTable, lake: Lake, session: Any, owner: str) -> None:
-        """session: the job's own, of which nobody else uses the views and the configuration."""
+    def __init__(self, name: str, table: BundlesTable, lake: Lake, later: Later, owner: str) -> None:
+        """later: the job's own session, of which nobody else uses the views and the configuration."""
         self.name = name
         self._table = table
         self._rules = rules_of(table)
         self._lake = lake
-        self._session = session
+        self._later = later
         self._target = Target(lake, name, self.kind, owner)
 
     def plan(self) -> Planned:
@@ -121,15 +121,15 @@ class BundlesJob:
         begun = self._begun(view)
         with self._told():
             lookups = {name: one.source for name, one in self._table.lookups.items()}
-            table, of = self._rows_of(view), (begun.readings, begun.ledger, begun.numbers)
-            return audit(Audited(self.name, self._session, self._rules, *of, lookups, table, self._lake))
+            table, of = self._rows_of(view), (begun.readings, self._ledger(view), begun.numbers)
+            return audit(Audited(self.name, self._later, self._rules, *of, lookups, table, self._lake))
 
     def _begun(self, view: TableView | None, whole: bool = False) -> Begun:
         """whole: however much it is."""
         transactions = view.transactions if view else {}
         app = self._lake.app
         names = [*sources_of(self._rules), *(one.source for one in self._table.lookups.values())]
-        pinned = {name: pin(self._lake, self._session, name) for name in dict.fromkeys(names)}
+        pinned = {name: pin(self._lake, self._later, name) for name in dict.fromkeys(names)}
         readings = {}
         for name in sources_of(self._rules):
             source, taken = pinned[name], cursor_of(transactions, app, self.name, name)
@@ -140,10 +140,13 @@ class BundlesJob:
         lookups = {view: pinned[one.source] for view, one in self._table.lookups.items()}
         head = head_of(app, self.name)
         numbers = {name: transactions.get(f"{head}{name}", 0) for name in NUMBERS}
-        return Begun(readings, lookups, numbers, Ledger(self._session, self._rows_of(view) if view else None))
+        return Begun(readings, lookups, numbers, view)
+
+    def _ledger(self, view: TableView | None) -> Ledger:
+        return Ledger(self._later.session, self._rows_of(view) if view else None)
 
     def _rows_of(self, view: TableView) -> DataFrame:
-        reader = self._session.read.format("delta").option("versionAsOf", view.version)
+        reader = self._later.session.read.format("delta").option("versionAsOf", view.version)
         rows: DataFrame = reader.load(self._target.table.uri)
         return rows
 
@@ -153,7 +156,7 @@ class BundlesJob:
 
     def _judged(self, begun: Begun, rows: Mapping[str, DataFrame], keep: Kept) -> Judged:
         """Nothing expires before all that the sources have is looked at: some would be ahead of others."""
-        before = Before(begun.ledger, begun.numbers["newest"] or None, not begun.more)
+        before = Before(self._ledger(begun.view), begun.numbers["newest"] or None, not begun.more)
         return judge(begun.readings, rows, self._rules, before, keep)
 
     def _committed(
@@ -174,7 +177,7 @@ class BundlesJob:
     def _made(self, begun: Begun, judged: Judged) -> DataFrame:
         """The output rows; not read yet."""
         views(judged.rows, self._rules, judged.members.where(sf.col("state") == DONE), begun.lookups)
-        return output_rows(self._session, self.name, self._rules, judged, begun.numbers["seq"])
+        return output_rows(self._later.session, self.name, self._rules, judged, begun.numbers["seq"])
 
     def _counted(self, made: DataFrame) -> int:
         """How many rows. Raises ConfigError if one is of no transaction that is done."""

@@ -15,7 +15,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from exporter.derive.bundles.rules import Input, Rule, pairs
-from exporter.derive.source import Pinned, within
+from exporter.derive.places import within
+from exporter.derive.source import Pinned
 from offsets.cursors import Cursor, replayed, slices
 
 PLACE = ("topic", "partition", "epoch", "offset")

@@ -12,7 +12,33 @@ from click.testing import CliRunner
 
 from exporter.cli.main import cli
 
-LAKES = Path(__file__).parents[2] / "golden" / "without_event_time.tar.xz"
+GOLDEN = Path(__file__).parents[2] / "golden"
+LAKES = GOLDEN / "without_event_time.tar.xz"
+DERIVED = """
+[derive.customers]
+kind = "mirror"
+source = "change"
+keys = ["id"]
+order = ["when"]
+op = "op"
+patches = ["P"]
+fields = "changed"
+[derive.later]
+kind = "mirror"
+source = "click"
+keys = ["page"]
+[derive.copy]
+kind = "sql"
+source = "order"
+query = "SELECT id FROM source"
+[derive.pairs.inputs.order]
+source = "order"
+transaction = "id"
+[derive.pairs]
+kind = "bundles"
+complete = "any"
+outputs.both = "SELECT _transaction, id FROM order"
+"""
 SETTINGS = """
 app = "golden"
 brokers = "127.0.0.1:1"
@@ -28,9 +54,10 @@ columns = "id BIGINT, amount DECIMAL(12,2), note STRING"
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A lake of three tables and dead letters, and no Java."""
-    with tarfile.open(LAKES) as opened:
-        opened.extractall(tmp_path, filter="data")
+    """A lake of three tables and dead letters, and one of mirrors, and no Java."""
+    for lakes in LAKES, GOLDEN / "coordinated_and_mirrored.tar.xz":
+        with tarfile.open(lakes) as opened:
+            opened.extractall(tmp_path, filter="data")
 
     def start(*_: Any, **__: Any) -> Any:
         raise AssertionError("a JVM was started")
@@ -39,9 +66,9 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def told(root: Path, *words: str) -> list[Any]:
+def told(root: Path, *words: str, lake: str = "exported", more: str = "") -> list[Any]:
     path = root / "exporter.toml"
-    path.write_text(SETTINGS.format(root=root / "exported"))
+    path.write_text(SETTINGS.format(root=root / lake) + more)
     found = CliRunner().invoke(cli, [*words, "--config", str(path), "--format", "json"], catch_exceptions=False)
     assert found.exit_code == 0, found.output
     return [json.loads(line) for line in found.stdout.splitlines()]
@@ -87,3 +114,15 @@ def test_a_page_is_made_of_what_the_tables_tell(root: Path) -> None:
     path.write_text(SETTINGS.format(root=root / "exported"))
     found = CliRunner().invoke(cli, ["report", "--output", "-", "--config", str(path)], catch_exceptions=False)
     assert found.exit_code == 0 and "refund" in found.stdout and "type_mismatch" in found.stdout
+
+
+def test_derived_tables_tell_where_they_stand(root: Path) -> None:
+    """A mirror that an earlier version made, and jobs that have not run yet; what a MERGE would be is told, too."""
+    (statuses,) = told(root, "derive", "status", lake="coordinated", more=DERIVED)
+    found = {one["job"]: one for one in statuses}
+    assert {name: one["version"] is not None for name, one in found.items()} == {
+        "customers": True, "later": False, "copy": False, "pairs": False,
+    }  # fmt: skip
+    assert all(sum(one["behind"].values()) > 0 for name, one in found.items() if name != "customers")
+    planned = told(root, "derive", "plan", "customers", "later", lake="coordinated", more=DERIVED)
+    assert [one["job"] for one in planned] == ["customers", "later"] and "MERGE" in planned[1]["statements"][0]

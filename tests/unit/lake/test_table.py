@@ -100,7 +100,7 @@ def test_what_the_store_s_commits_say_of_the_disk_is_told_from_all_else() -> Non
     assert not table.not_synced(raised(java("java.io.IOException"))) and not table.not_synced(OSError())
 
 
-def test_what_a_store_s_client_says_in_the_jvm_is_no_table_that_cannot_be_read() -> None:
+def test_what_a_store_s_client_says_in_the_jvm_is_no_table_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """One answer of S3, as after keys that have ended, ended the task with 70: it may be another a moment later."""
     gateway: Any = None
     of_s3 = DeltaTable(lambda: gateway, S3Store.at("s3://lake/order"), "app", "order", sync=False)
@@ -113,6 +113,7 @@ def test_what_a_store_s_client_says_in_the_jvm_is_no_table_that_cannot_be_read()
             table.view()
         assert isinstance(told.value, StorageSilent) == silent
     gateway = SimpleNamespace(none=None, log=lambda uri: (_ for _ in ()).throw(raised(bad_request)))
+    monkeypatch.setattr(log_files, "former_view", lambda *_: None)
     with pytest.raises(StorageSilent):
         DeltaTable(lambda: gateway, S3Store.at("s3://lake/order"), "app", "order").view_at(3)
 
