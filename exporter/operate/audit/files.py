@@ -11,9 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -31,6 +32,7 @@ from offsets.table_log import TableView
 
 log = get_logger(__name__)
 
+T = TypeVar("T")
 FILE_THREADS = 4
 Ranges = Mapping[TopicPartition, tuple[int, int]]
 """Offsets start..end-1 of each partition."""
@@ -66,30 +68,38 @@ class LiveFiles:
         """The rows of some offsets, in some columns with `_kafka`."""
         if self.by_spark is not None:
             return self.by_spark(wanted)
-        return self._read([(add, inside) for add, at in self._bounded if (inside := _inside(at, ranges))], wanted)
+
+        def read(one: tuple[Add, Ranges]) -> list[pa.Table]:
+            add, inside = one
+            between = min(start for start, _ in inside.values()), max(end for _, end in inside.values()) - 1
+            return [part.filter(_of(part, inside)) for part in file_rows(self.store, add, wanted, between)]
+
+        some = [(add, inside) for add, at in self._bounded if (inside := _inside(at, ranges))]
+        return self._each(read, some, wanted)
 
     def others(self, ranges: Ranges, wanted: pa.Schema) -> pa.Table:
-        """At least the rows that are of no such offsets."""
+        """The rows that are of no such offsets, beside others perhaps."""
         if self.by_spark is not None:
             return self.by_spark(wanted)
-        return self._read([(add, None) for add, at in self._bounded if _may_hold_others(add, at, ranges)], wanted)
+        placed = pa.schema([wanted.field("_kafka")])
+
+        def read(add: Add) -> list[pa.Table]:
+            """Of a file that has any: what OPTIMIZE has packed tells by its rows alone, and has none nearly always."""
+            if all(pc.all(_of(part, ranges)).as_py() for part in file_rows(self.store, add, placed) if len(part)):
+                return []
+            return [part.filter(pc.invert(_of(part, ranges))) for part in file_rows(self.store, add, wanted)]
+
+        return self._each(read, [add for add, at in self._bounded if _may_hold_others(add, at, ranges)], wanted)
 
     def all(self, wanted: pa.Schema) -> pa.Table:
         """All rows, in columns that need not be the table's."""
         if self.by_spark is not None:
             return self.by_spark(wanted)
-        return self._read([(add, None) for add in self.there], wanted)
+        return self._each(lambda add: [*file_rows(self.store, add, wanted)], self.there, wanted)
 
-    def _read(self, some: Sequence[tuple[Add, Ranges | None]], wanted: pa.Schema) -> pa.Table:
-        """The rows of some files; of those offsets of each that stand beside it, if they do."""
-
-        def read(one: tuple[Add, Ranges | None]) -> list[pa.Table]:
-            add, ranges = one
-            if ranges is None:
-                return [*file_rows(self.store, add, wanted)]
-            between = min(start for start, _ in ranges.values()), max(end for _, end in ranges.values()) - 1
-            return [part.filter(_of(part, ranges)) for part in file_rows(self.store, add, wanted, between)]
-
+    @staticmethod
+    def _each(read: Callable[[T], list[pa.Table]], some: Sequence[T], wanted: pa.Schema) -> pa.Table:
+        """What is read of each of some files."""
         with ThreadPoolExecutor(FILE_THREADS, thread_name_prefix="audit-rows") as pool:
             return pa.concat_tables([wanted.empty_table(), *chain.from_iterable(pool.map(read, some))])
 
@@ -139,15 +149,18 @@ class _BySpark:
 
 
 def _of(rows: pa.Table, ranges: Ranges) -> Any:
-    """Which rows are of some offsets."""
+    """Which rows are of some offsets; of as many partitions as there are."""
+    topics = sorted({tp.topic for tp in ranges})
+    width = max((tp.partition for tp in ranges), default=0) + 1
+    bounds = np.zeros((len(topics) * width + 1, 2), np.int64)  # the last: of no partition that is asked for
+    for tp, span in ranges.items():
+        bounds[topics.index(tp.topic) * width + tp.partition] = span
     kafka = rows.column("_kafka").combine_chunks()
-    topics, partitions, offsets = (kafka.field(name) for name in ("topic", "partition", "offset"))
-    found: Any = pa.repeat(False, rows.num_rows)
-    for tp, (start, end) in ranges.items():
-        inside = pc.and_(pc.greater_equal(offsets, start), pc.less(offsets, end))
-        here = pc.and_(pc.equal(topics, tp.topic), pc.equal(partitions, tp.partition))
-        found = pc.or_(found, pc.fill_null(pc.and_(inside, here), False))
-    return found
+    topic = pc.index_in(kafka.field("topic"), pa.array(topics, pa.string())).fill_null(-1).to_numpy()
+    partition, offset = (kafka.field(name).fill_null(-1).to_numpy() for name in ("partition", "offset"))
+    known = (topic >= 0) & (partition >= 0) & (partition < width) & kafka.is_valid().to_numpy(zero_copy_only=False)
+    start, end = bounds[np.where(known, topic.astype(np.int64) * width + partition, len(bounds) - 1)].T
+    return pa.array((offset >= start) & (offset < end) & known)
 
 
 def _inside(bounds: Bounds | None, ranges: Ranges) -> Ranges:
