@@ -240,7 +240,8 @@ def open_lake(settings: Settings, short_lived: bool = True) -> Lake:
 
 def _session(settings: Settings, short_lived: bool = True) -> Later:
     name, java = f"exporter {settings.app}", settings.store.java
-    return Later(lambda: spark.start(settings.deployment, name, short_lived, java=java), spark.stop)
+    where = settings.deployment
+    return Later(lambda: spark.start(where, name, short_lived, java=java), spark.stop, not where.is_local)
 
 
 def schemas_of(settings: Settings, session: Any) -> dict[str, str]:

@@ -12,9 +12,15 @@ def _nothing(session: Any) -> None:
 
 
 class Later:
-    """One session, or none yet. start: makes it, stop: ends it; whoever asks first waits for the start."""
+    """One session, or none yet. start: makes it, stop: ends it; whoever asks first waits for the start.
 
-    def __init__(self, start: Callable[[], Any], stop: Callable[[Any], object] = _nothing) -> None:
+    on_cluster: whether its tasks run on other machines.
+    """
+
+    def __init__(
+        self, start: Callable[[], Any], stop: Callable[[Any], object] = _nothing, on_cluster: bool = False
+    ) -> None:
+        self.on_cluster = on_cluster
         self._start = start
         self._stop = stop
         self._lock = Lock()

@@ -49,6 +49,16 @@ def export(kafka: str, topic: Callable[..., str], tmp_path: Path, place: Place, 
     return e.with_(spark_master=spark_cluster.url, driver_host="127.0.0.1")
 
 
+AUDIT = """
+from exporter.operate.audit import parts
+parts.CLUSTER_OFFSETS, parts.PART_OFFSETS, by = 1, 1_000, parts.spread
+parts.spread = lambda session, *rest: print("by", session.sparkContext.master, rest[1]) or by(session, *rest)
+from exporter.entry import main
+main()
+"""
+"""An audit for which a short topic is worth a cluster, in parts of a few records; it says by whom, and in how many."""
+
+
 def written(e: Export, records: int, first: int = 0) -> None:
     each = records // PARTITIONS
     produce(e.kafka, e.topic, {partition: mixed(each, first + each * partition) for partition in range(PARTITIONS)})
@@ -126,6 +136,18 @@ def test_a_round_that_loses_its_executor_is_read_again_and_condemns_nobody(
         assert events(task, "round_failed", "record_condemned") == []
         stopped(task)
     audited(e, spark)
+
+
+def test_an_audit_is_divided_by_the_cluster(export: Export, spark_cluster: Cluster) -> None:
+    """Its executors read the topic and the tables, and what they find is what is there."""
+    written(export, 4_000)
+    with running(export, "--until-caught-up") as task:
+        assert task.wait(END_SECS_MAX) == 0, task.text[-4000:]
+    with running(export, "--format", "json", verb="audit", program=AUDIT) as task:
+        assert task.wait(END_SECS_MAX) == 0, task.text[-4000:]
+    (report,) = (json.loads(line) for line in task.text.splitlines() if line.startswith('{"clean"'))
+    assert (report["once"], report["clean"]) == (4_000, True)
+    assert f"by {spark_cluster.url} 4" in task.text
 
 
 @pytest.mark.long

@@ -13,6 +13,7 @@ import pytest
 from exporter.core.routing import DEAD_LETTERS, EventTime, TypeFrom
 from exporter.errors import InvariantBroken
 from exporter.kafka.topics import FirstPosition
+from exporter.lake.later import Later
 from exporter.operate.chosen import parse_offsets
 from offsets.ranges import TopicPartition
 from offsets.selection import Topics
@@ -394,6 +395,10 @@ def test_parts_and_processes_find_what_one_finds(lake, monkeypatch):
     monkeypatch.setattr(parts, "PART_OFFSETS", 7)
     assert replace(lake.report(tell=lambda *far: told.append(far)), secs=0.0) == whole
     assert told[-1] == (70, 70) and told == sorted(told)
+    monkeypatch.setattr(parts, "CLUSTER_OFFSETS", 1)
+    as_if = property(lambda self: True, lambda self, value: None)
+    monkeypatch.setattr(Later, "on_cluster", as_if, raising=False)
+    assert replace(lake.report(tell=lambda *far: told.append(far)), secs=0.0) == whole
 
 
 def test_a_recreated_topic_is_refused(lake, topic):

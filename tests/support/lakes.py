@@ -499,16 +499,25 @@ def delete_before(export: Export, offset: int, partition: int = 0) -> None:
         admin.close()
 
 
+MAIN = "from exporter.entry import main; main()"
+
+
 class Process:
     """`exporter run`, or another verb, as a process group of its own; its log and its scratch files are in the root."""
 
     def __init__(
-        self, export: Export, *flags: str, faults: str = "", env: Mapping[str, str] | None = None, verb: str = "run"
+        self,
+        export: Export,
+        *flags: str,
+        faults: str = "",
+        env: Mapping[str, str] | None = None,
+        verb: str = "run",
+        program: str = MAIN,
     ) -> None:
+        """program: what its Python is to do."""
         self.log = export.root / f"{fresh_name('run')}.log"
         self.scratch = self.log.with_suffix(".it's scratch")
-        command = [sys.executable, "-c", "from exporter.entry import main; main()", *verb.split(), "--config",
-                   str(export.write()), *flags]  # fmt: skip
+        command = [sys.executable, "-c", program, *verb.split(), "--config", str(export.write()), *flags]
         clean = {name: text for name, text in os.environ.items() if not name.startswith("EXPORTER_FAULTS")}
         extra = {"PYTHONPATH": str(ROOT), "JDK_JAVA_OPTIONS": QUICK_JAVA, **scratch_in(self.scratch), **(env or {})}
         extra |= {"EXPORTER_FAULTS": faults} if faults else {}
@@ -580,10 +589,15 @@ class Process:
 
 @contextmanager
 def running(
-    export: Export, *flags: str, faults: str = "", env: Mapping[str, str] | None = None, verb: str = "run"
+    export: Export,
+    *flags: str,
+    faults: str = "",
+    env: Mapping[str, str] | None = None,
+    verb: str = "run",
+    program: str = MAIN,
 ) -> Iterator[Process]:
     """A task of its own process; nothing of it is left afterwards."""
-    process = Process(export, *flags, faults=faults, env=env, verb=verb)
+    process = Process(export, *flags, faults=faults, env=env, verb=verb, program=program)
     try:
         yield process
     finally:

@@ -108,7 +108,7 @@ def _audited(
         logs = _logs(topics, tps, pinned, job.from_offsets)
         left_out = pinned.condemned if careful else {}
         try:
-            tally = compared(Work(job, pinned, logs, source, files, tables, left_out), tell)
+            tally = compared(Work(job, pinned, logs, source, files, tables, left_out), tell, lake.later)
             break
         except Exception as error:
             now = topics.first_offsets(logs.keys())

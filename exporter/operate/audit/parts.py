@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from exporter.lake.later import Later
 from exporter.operate.audit.compare import Comparison
 from exporter.operate.audit.files import LiveFiles, Ranges
 from exporter.operate.audit.job import Job, Log
@@ -24,6 +25,7 @@ from exporter.operate.audit.known import Known
 from exporter.operate.audit.pin import FOREVER, Pinned
 from exporter.operate.audit.records import Source, Stretch, Wanted, around
 from exporter.operate.audit.rows import Held, Table
+from exporter.operate.audit.spread import spread
 from exporter.operate.audit.tally import Tally
 from offsets.ranges import TopicPartition
 
@@ -31,8 +33,8 @@ PART_OFFSETS, PART_BYTES = 500_000, 128 << 20
 """About as much is a part: so many offsets, or as many as have rows of so many bytes in the data files."""
 RANGE_OFFSETS = 25_000
 """Of one partition in a part of several, at least."""
-PROCESS_OFFSETS = 25_000
-"""What a process of its own is worth."""
+PROCESS_OFFSETS, CLUSTER_OFFSETS = 25_000, 2_000_000
+"""What a process of its own is worth, and Spark's start."""
 BATCH_RECORDS, BATCH_BYTES = 100_000, 64 << 20
 """Records, and bytes of their values, that are compared at a time."""
 TELL_SECS = 0.5
@@ -177,17 +179,37 @@ def _cut(ranges: Ranges, count: int) -> Iterator[Ranges]:
         yield {tp: (start, end) for tp, (start, end) in pieces.items() if start < end}
 
 
-def compared(work: Work, tell: Tell) -> Tally:
-    """All of it, by processes of its own where it is worth them. Raises what one of them raises."""
-    cores = min(os.cpu_count() or 1, max(1, work.offsets // PROCESS_OFFSETS))
-    if any(one.by_spark is not None for one in work.files.values()):
-        cores = 1  # what is Spark's to read is read here
+def compared(work: Work, tell: Tell, later: Later) -> Tally:
+    """All of it, by a cluster or by processes of its own where it is worth them. Raises what one of them raises.
+
+    later: the lake's session, where it is on a cluster.
+    """
+    here = any(one.by_spark is not None for one in work.files.values())  # what is Spark's to read is read here
+    cores = 1 if here else min(os.cpu_count() or 1, max(1, work.offsets // PROCESS_OFFSETS))
+    session = later.session if later.on_cluster and not here and work.offsets >= CLUSTER_OFFSETS else None
+    cores = cores if session is None else max(cores, session.sparkContext.defaultParallelism)
     tally = work.of_others()
     most = min(work.offsets_max, max(1, math.ceil(work.offsets / cores)))
     parts = [*in_parts(work.ranges, most, worth_abreast(work.files.values(), len(work.ranges), most))]
-    for part in _here(work, parts, tell) if cores == 1 else _spawned(work, parts, tell, cores):
+    if session is not None:
+        found = _spread(work, parts, tell, session)
+    else:
+        found = _here(work, parts, tell) if cores == 1 else _spawned(work, parts, tell, cores)
+    for part in found:
         tally.join(part)
     return tally
+
+
+def _spread(work: Work, parts: Sequence[Ranges], tell: Tell, session: Any) -> Iterator[Tally]:
+    """By a cluster's executors."""
+
+    def of_part(number: int) -> Tally:
+        return work.of_part(parts[number], lambda more: None)
+
+    def done(some: int) -> None:
+        tell(work.offsets * some // len(parts), work.offsets)
+
+    return spread(session, of_part, len(parts), done, TELL_SECS)
 
 
 def _here(work: Work, parts: Sequence[Ranges], tell: Tell) -> Iterator[Tally]:
