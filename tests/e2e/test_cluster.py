@@ -138,6 +138,7 @@ def test_a_round_that_loses_its_executor_is_read_again_and_condemns_nobody(
     audited(e, spark)
 
 
+@pytest.mark.long
 def test_an_audit_is_divided_by_the_cluster(export: Export, spark_cluster: Cluster) -> None:
     """Its executors read the topic and the tables, and what they find is what is there."""
     written(export, 4_000)
