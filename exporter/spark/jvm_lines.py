@@ -16,8 +16,14 @@ from contextlib import contextmanager
 from exporter.log import relay
 
 MARK = "log4j"
-HARMLESS = ("NOTE: Picked up ", "Picked up ", "WARNING: Using incubator modules")
-"""Beginnings of lines that Java writes because it was told to do something."""
+HARMLESS = (
+    "NOTE: Picked up ",
+    "Picked up ",
+    "WARNING: Using incubator modules",
+    "WARNING: package sun.security.action not in java.base",
+)
+"""Beginnings of lines that Java writes because it was told to do something; the last one Java 24 and later ones, as
+Spark's launcher opens a package that they do not have."""
 LAST_WORDS_SECS = 1.0
 _EVENT = re.compile(rf'{MARK} (\w+) (\S*) (".*")')
 

@@ -261,8 +261,9 @@ def _java_options(short_lived: bool, home: Path | None, archive: Path | None) ->
         chosen += [f"-XX:ArchiveClassesAtExit={archive}"]
     elif home is not None:
         chosen += [f"-XX:SharedArchiveFile={home / class_data.ARCHIVE}", "-Xshare:auto"]
-    # What the JVM does not like about an archive it would say on standard output; it does without, then.
-    return [*chosen, "-Xlog:disable", "-Xlog:all=error:stderr"]
+    # What the JVM does not like about an archive it would say on standard output; it does without, then. Java 25 says
+    # as an error that its own archive knows nothing of the packages that Spark's launcher opens.
+    return [*chosen, "-Xlog:disable", "-Xlog:all=error,cds*=off:stderr"]
 
 
 def _huge_pages() -> bool:

@@ -44,10 +44,11 @@ def test_java_s_own_words_are_warnings_and_those_that_come_together_are_one() ->
 @pytest.mark.parametrize(
     "line",
     ["", "NOTE: Picked up JDK_JAVA_OPTIONS: -X", "Picked up JAVA_TOOL_OPTIONS: -X",
-     "WARNING: Using incubator modules: jdk.incubator.vector"],
+     "WARNING: Using incubator modules: jdk.incubator.vector",
+     "WARNING: package sun.security.action not in java.base"],
 )  # fmt: skip
 def test_what_java_says_because_it_was_told_to_is_not_told(line: str) -> None:
-    """The environment's options, and the modules that Spark asks for."""
+    """The environment's options, and the modules and packages that Spark asks for."""
     assert said(line) == []
 
 

@@ -159,9 +159,10 @@ def test_a_folder_that_cannot_be_listed_is_not_empty(tmp_path: Path, monkeypatch
     def refuse(*arguments: Any) -> Any:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    monkeypatch.setattr(os, "listdir", refuse)
-    with pytest.raises(OSError, match="Input/output error"):
-        store.names()
+    for name in "listdir", "stat":  # it may tell of no folder at all
+        monkeypatch.setattr(os, name, refuse)
+        with pytest.raises(OSError, match="Input/output error"):
+            store.names()
 
 
 def test_a_file_system_that_does_not_tell_is_not_taken_for_a_no(
