@@ -156,7 +156,7 @@ def test_a_folder_that_cannot_be_listed_is_not_empty(tmp_path: Path, monkeypatch
     with pytest.raises(NotADirectoryError):
         store.names("file")
 
-    def refuse(*arguments: Any) -> Any:
+    def refuse(*arguments: Any, **more: Any) -> Any:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     for name in "listdir", "stat":  # it may tell of no folder at all
