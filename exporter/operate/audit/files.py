@@ -72,7 +72,8 @@ class LiveFiles:
         def read(one: tuple[Add, Ranges]) -> list[pa.Table]:
             add, inside = one
             between = min(start for start, _ in inside.values()), max(end for _, end in inside.values()) - 1
-            return [part.filter(_of(part, inside)) for part in file_rows(self.store, add, wanted, between)]
+            here = _of(inside)
+            return [part.filter(here(part)) for part in file_rows(self.store, add, wanted, between)]
 
         some = [(add, inside) for add, at in self._bounded if (inside := _inside(at, ranges))]
         return self._each(read, some, wanted)
@@ -81,13 +82,13 @@ class LiveFiles:
         """The rows that are of no such offsets, beside others perhaps."""
         if self.by_spark is not None:
             return self.by_spark(wanted)
-        placed = pa.schema([wanted.field("_kafka")])
+        placed, known = pa.schema([wanted.field("_kafka")]), _of(ranges)
 
         def read(add: Add) -> list[pa.Table]:
             """Of a file that has any: what OPTIMIZE has packed tells by its rows alone, and has none nearly always."""
-            if all(pc.all(_of(part, ranges)).as_py() for part in file_rows(self.store, add, placed) if len(part)):
+            if all(pc.all(known(part)).as_py() for part in file_rows(self.store, add, placed) if len(part)):
                 return []
-            return [part.filter(pc.invert(_of(part, ranges))) for part in file_rows(self.store, add, wanted)]
+            return [part.filter(pc.invert(known(part))) for part in file_rows(self.store, add, wanted)]
 
         return self._each(read, [add for add, at in self._bounded if _may_hold_others(add, at, ranges)], wanted)
 
@@ -148,19 +149,24 @@ class _BySpark:
         return self._known[key]
 
 
-def _of(rows: pa.Table, ranges: Ranges) -> Any:
-    """Which rows are of some offsets; of as many partitions as there are."""
+def _of(ranges: Ranges) -> Callable[[pa.Table], Any]:
+    """What says which rows are of some offsets; of as many partitions as there are, by one table of all bounds."""
     topics = sorted({tp.topic for tp in ranges})
     width = max((tp.partition for tp in ranges), default=0) + 1
     bounds = np.zeros((len(topics) * width + 1, 2), np.int64)  # the last: of no partition that is asked for
     for tp, span in ranges.items():
         bounds[topics.index(tp.topic) * width + tp.partition] = span
-    kafka = rows.column("_kafka").combine_chunks()
-    topic = pc.index_in(kafka.field("topic"), pa.array(topics, pa.string())).fill_null(-1).to_numpy()
-    partition, offset = (kafka.field(name).fill_null(-1).to_numpy() for name in ("partition", "offset"))
-    known = (topic >= 0) & (partition >= 0) & (partition < width) & kafka.is_valid().to_numpy(zero_copy_only=False)
-    start, end = bounds[np.where(known, topic.astype(np.int64) * width + partition, len(bounds) - 1)].T
-    return pa.array((offset >= start) & (offset < end) & known)
+    names = pa.array(topics, pa.string())
+
+    def which(rows: pa.Table) -> Any:
+        kafka = rows.column("_kafka").combine_chunks()
+        topic = pc.index_in(kafka.field("topic"), names).fill_null(-1).to_numpy()
+        partition, offset = (kafka.field(name).fill_null(-1).to_numpy() for name in ("partition", "offset"))
+        known = (topic >= 0) & (partition >= 0) & (partition < width) & kafka.is_valid().to_numpy(zero_copy_only=False)
+        start, end = bounds[np.where(known, topic.astype(np.int64) * width + partition, len(bounds) - 1)].T
+        return pa.array((offset >= start) & (offset < end) & known)
+
+    return which
 
 
 def _inside(bounds: Bounds | None, ranges: Ranges) -> Ranges:
