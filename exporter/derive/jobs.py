@@ -20,7 +20,7 @@ from exporter.errors import ConfigError
 from exporter.kafka.options import kafka_python_options
 from exporter.lake.lake import Lake
 from exporter.lake.later import Later
-from exporter.lake.table import CODEC, SPARK_CODECS
+from exporter.lake.table import packs_by
 from exporter.registry.client import connect
 from exporter.settings.derive_bundles import BundlesTable
 from exporter.settings.derive_mirror import MirrorTable
@@ -70,8 +70,7 @@ def own_session(lake: Lake) -> Later:
     def start() -> Any:
         session = lake.session.newSession()
         session.conf.set("spark.sql.session.timeZone", "UTC")
-        if codec := lake.compression:
-            session.conf.set(CODEC, SPARK_CODECS.get(codec, codec))
+        packs_by(session, lake.compression)
         return session
 
     return Later(start)

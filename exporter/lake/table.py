@@ -45,6 +45,12 @@ SPARK_CODECS = {"lz4": "lz4_raw", "none": "uncompressed"}
 """Codecs that Spark calls otherwise than pyarrow does; its own lz4 is one that others do not read."""
 
 
+def packs_by(session: Any, codec: str) -> None:
+    """Let what a session writes have a codec, as the settings call it; empty for Spark's own."""
+    if codec:
+        session.conf.set(CODEC, SPARK_CODECS.get(codec, codec))
+
+
 class DeltaTable:
     """One table of the lake. store: of its folder. uri: what Delta and Spark call it."""
 
@@ -108,9 +114,8 @@ class DeltaTable:
         from delta.tables import DeltaTable as Commands
 
         self._gateway.activate()
-        session, codec = self._gateway.session, self._options.compression
-        if codec:
-            session.conf.set(CODEC, SPARK_CODECS.get(codec, codec))
+        session = self._gateway.session
+        packs_by(session, self._options.compression)
         return Commands.forPath(session, self.uri)
 
     def require(self, path: str, size_bytes: int) -> None:
@@ -188,8 +193,7 @@ class DeltaTable:
         if change.evolve is not None:
             actions.addAll(gateway.adds(self._restated(txn, change.evolve)))
         if rows is not None:
-            if codec := self._options.compression:
-                rows.sparkSession.conf.set(CODEC, SPARK_CODECS.get(codec, codec))
+            packs_by(rows.sparkSession, self._options.compression)
             actions.addAll(gateway.to_list(txn.writeFiles(rows._jdf)))
         for live in self._live_files(txn.snapshot(), change.removes) if change.removes else ():
             actions.add(live.remove())
