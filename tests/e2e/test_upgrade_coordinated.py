@@ -22,7 +22,7 @@ from exporter.lake.lake import Lake
 from exporter.local.broker import create_topic
 from tests.support import naive
 from tests.support.envelope_samples import POSTGRES, UNAVAILABLE, changed, text
-from tests.support.golden import send_again, sent_before, unpack
+from tests.support.golden import CUSTOMERS, send_again, sent_before, unpack
 from tests.support.lakes import DDL, NOON, Export, event, millis, wait_until, wrong_places
 from tests.support.services import Record, produce
 
@@ -36,15 +36,7 @@ TYPES = {
     "change": "id BIGINT, when BIGINT, op STRING, changed ARRAY<STRING>, a STRING, b BIGINT",
 }  # fmt: skip
 COORDINATED = {"commit_mode": "coordinated", "control_topic": "golden.v2.control", "commit_interval_secs": 1.5}
-MIRRORS = """[derive.customers]
-kind = "mirror"
-source = "change"
-keys = ["id"]
-order = ["when"]
-op = "op"
-patches = ["P"]
-fields = "changed"
-[derive.pages]
+MIRRORS = f"""{CUSTOMERS}[derive.pages]
 kind = "mirror"
 source = "click"
 keys = ["page"]

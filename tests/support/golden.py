@@ -20,6 +20,16 @@ from tests.support.places import Folder
 from tests.support.services import PRODUCE_SECS_MAX, Record, administered, produce
 
 GOLDEN = Path(__file__).parents[1] / "golden"
+CUSTOMERS = """[derive.customers]
+kind = "mirror"
+source = "change"
+keys = ["id"]
+order = ["when"]
+op = "op"
+patches = ["P"]
+fields = "changed"
+"""
+"""The settings of a mirror in coordinated_and_mirrored."""
 Sent = dict[tuple[str, int], list[Record]]
 
 

@@ -11,19 +11,11 @@ import pytest
 from click.testing import CliRunner
 
 from exporter.cli.main import cli
+from tests.support.golden import CUSTOMERS, GOLDEN
 
-GOLDEN = Path(__file__).parents[2] / "golden"
 LAKES = GOLDEN / "without_event_time.tar.xz"
-DERIVED = """
-[derive.customers]
-kind = "mirror"
-source = "change"
-keys = ["id"]
-order = ["when"]
-op = "op"
-patches = ["P"]
-fields = "changed"
-[derive.later]
+DERIVED = f"""
+{CUSTOMERS}[derive.later]
 kind = "mirror"
 source = "click"
 keys = ["page"]
