@@ -42,6 +42,9 @@ PORTS = range(20_000, 32_000)
 """Below the range from which systems take the local ports of connections (Linux: from 32768). There, a client
 that keeps trying the port of a stopped server may connect to itself, and the server could not come back."""
 
+_CLAIMS: list[socket.socket] = []
+"""Of the same numbers, for datagrams: no other process is given a port whose server is down for a while."""
+
 _WATCH = 'exec 3<&0; ( read line <&3 && exit 0; kill -9 $$ ) & exec "$@" </dev/null 3<&-'
 """The shell command described above: `$$` is the shell's process id, which becomes java's."""
 
@@ -160,15 +163,22 @@ class LocalServer(ABC):
 
 
 def free_ports(count: int) -> list[int]:
-    """Different ports of PORTS on which 127.0.0.1 can listen now. ConfigError if there are none."""
+    """Different ports of PORTS on which 127.0.0.1 can listen now, and which are this process's while it lives.
+
+    ConfigError if there are none.
+    """
     found: list[int] = []
     for port in random.sample(PORTS, 200):
+        claim = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         with socket.socket() as listener:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
+                claim.bind(("127.0.0.1", port))
                 listener.bind(("127.0.0.1", port))
             except OSError:
+                claim.close()
                 continue
+        _CLAIMS.append(claim)
         found.append(port)
         if len(found) == count:
             return found

@@ -54,7 +54,7 @@ db_module_dir = {plugins}
 {REALM} = {{
 database_name = {folder}/principal
 key_stash_file = {folder}/stash
-kdc_listen = 127.0.0.1:{self._port}
+kdc_listen = ""
 kdc_tcp_listen = 127.0.0.1:{self._port}
 }}
 """)
