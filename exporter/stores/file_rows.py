@@ -68,6 +68,8 @@ def in_columns(held: pa.Table, wanted: pa.Schema, rows: int) -> pa.Table:
 
 def fitted(column: pa.Array, kind: pa.DataType) -> pa.Array:
     """A column in a type that its own can be cast to. A struct may lack what its table got later, wherever it is."""
+    if column.type == kind:
+        return column
     if pa.types.is_struct(kind):
         there = {field.name for field in column.type}
         parts = [

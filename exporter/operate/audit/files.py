@@ -69,13 +69,15 @@ class LiveFiles:
         if self.by_spark is not None:
             return self.by_spark(wanted)
 
-        def read(one: tuple[Add, Ranges]) -> list[pa.Table]:
-            add, inside = one
+        def read(one: tuple[Add, Ranges, bool]) -> list[pa.Table]:
+            add, inside, whole = one
+            if whole:
+                return [*file_rows(self.store, add, wanted)]
             between = min(start for start, _ in inside.values()), max(end for _, end in inside.values()) - 1
             here = _of(inside)
             return [part.filter(here(part)) for part in file_rows(self.store, add, wanted, between)]
 
-        some = [(add, inside) for add, at in self._bounded if (inside := _inside(at, ranges))]
+        some = [(add, inside, not _beyond(at, ranges)) for add, at in self._bounded if (inside := _inside(at, ranges))]
         return self._each(read, some, wanted)
 
     def others(self, ranges: Ranges, wanted: pa.Schema) -> pa.Table:
@@ -182,7 +184,12 @@ def _inside(bounds: Bounds | None, ranges: Ranges) -> Ranges:
 
 def _may_hold_others(add: Add, bounds: Bounds | None, ranges: Ranges) -> bool:
     """Whether a file may have rows of other offsets, or of none."""
-    if bounds is None or None in bounds[0] or _numbers(add["stats"], "nullCount", "_kafka", "offset") != 0:
+    return _beyond(bounds, ranges) or _numbers(add["stats"], "nullCount", "_kafka", "offset") != 0
+
+
+def _beyond(bounds: Bounds | None, ranges: Ranges) -> bool:
+    """Whether a file may have offsets that are not among these."""
+    if bounds is None or None in bounds[0]:
         return True
     (topic, partition), (least, most) = bounds
     start, end = ranges.get(TopicPartition(topic, partition), (0, 0))

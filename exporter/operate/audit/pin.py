@@ -5,6 +5,7 @@ Positions, the spans that a table covers, the configurations in force, recorded 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -117,8 +118,16 @@ class Pinned:
             return -1
         now = self.routings[regions[-1].routing]
         filled = {DEAD_LETTERS, *(self.views if now.new_type == "table" else ()), *(name for name, _ in now.types)}
-        ends = [at for (name, of), at in self.positions.items() if of == tp and name in filled]
+        ends = [at for name, at in self._by_partition[tp].items() if name in filled]
         return min([regions[-1].through, *ends, *(spared - 1 for spared in self.spared.get(tp, ()))])
+
+    @cached_property
+    def _by_partition(self) -> Mapping[TopicPartition, Mapping[str, int]]:
+        """The positions of each table. To be asked for once the tables are pinned."""
+        found: dict[TopicPartition, dict[str, int]] = defaultdict(dict)
+        for (name, tp), at in self.positions.items():
+            found[tp][name] = at
+        return found
 
 
 def pin(lake: Lake, identities: Mapping[str, TopicIdentity], routing: Routing) -> Pinned:

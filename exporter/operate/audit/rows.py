@@ -31,7 +31,7 @@ Indices = Any
 US = pa.timestamp("us", "UTC")
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 _KAFKA = pa.struct([
-    ("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), ("timestamp", US), ("epoch", pa.int32()),
+    ("topic", pa.string()), ("partition", pa.int32()), ("epoch", pa.int32()), ("offset", pa.int64()), ("timestamp", US),
 ])  # fmt: skip
 _TIMES: Mapping[str, pa.DataType] = {"day": pa.date32(), "hour": pa.int32(), "month": pa.string()}
 """Partition columns that say when."""
