@@ -3,8 +3,7 @@
     source through the progress ── rows as Python's values ──────────┐ of each key, value and header
     topic, read_committed ── records ── decoded by the columns ──────┴─ a digest ── content · order
 
-Nothing here is what sends: Spark writes the JSON texts that Python reads here, Avro is read by fastavro, by the schema
-that the registry has, and Protobuf by the message of the registry.
+Nothing here is what sends: values are read as the audit of a topic reads them, by the schema that the registry has.
 """
 
 from __future__ import annotations
@@ -19,10 +18,12 @@ from pyspark.sql import Column, DataFrame
 
 from exporter.derive.job import AuditLine
 from exporter.derive.to_kafka_progress import Progress
-from exporter.derive.to_kafka_readers import DecodeError, Reader, reader_of
+from exporter.derive.to_kafka_readers import Reader, reader_of
 from exporter.derive.to_kafka_rows import Shape, streamed
 from exporter.derive.to_kafka_topic import TargetTopic
 from exporter.kafka.transactions import committed_records
+from exporter.operate.audit.contents.documents import NotJson
+from exporter.operate.audit.readers.reader import Undecided
 from exporter.registry.server import Client
 
 STATES_MAX = 10_000
@@ -31,7 +32,7 @@ Line = tuple[Any, ...]
 """Of rows that have to come one after the other: their topic partition, or () of all in a sequence."""
 Lines = Mapping[int, Mapping[Line, Sequence[bytes]]]
 """Partition of the topic -> line -> digests of its rows, in order."""
-UNREADABLE = (ValueError, KeyError, TypeError, EOFError, IndexError, AttributeError, ArithmeticError, DecodeError)
+UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, NotJson, Undecided)
 
 
 @dataclass(frozen=True)

@@ -158,6 +158,16 @@ def test_each_change_of_each_source_is_a_row_or_a_dead_letter(exported: Export, 
                                     "cdc_control"])  # fmt: skip
     report = e.audit(spark)
     assert report.clean, report.as_text()
+    assert (report.contents, report.contents_skipped) == (sum(map(len, wanted.values())), 0)
+    cells = {"shop.orders": "_cdc.op = 'X'", "public.orders": "_cdc.pos = NULL", "docs.orders": "n = 6",
+             "crm.orders": "_cdc.ts = _cdc.ts + INTERVAL 1 MICROSECOND"}  # fmt: skip
+    for name, cell in cells.items():
+        spark.sql(f"UPDATE delta.`{e.folder(name)}` SET {cell} WHERE _cdc.op = 'U'")
+    report = e.audit(spark)
+    paths = {one.table: one.path for one in report.differing}
+    assert report.findings == 4, report.as_text()
+    assert paths == {"shop.orders": "$._cdc.op", "public.orders": "$._cdc.pos", "docs.orders": "$.n",
+                     "crm.orders": "$._cdc.ts"}  # fmt: skip
 
 
 def test_tables_of_sources_that_nobody_declared_grow(

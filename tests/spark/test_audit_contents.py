@@ -5,10 +5,12 @@ What no Spark has written: a data file is rewritten behind the table's log, as a
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,7 @@ from tests.support.services import Record, produce
 pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.xdist_group("audit")]
 
 KAFKA_MS = 1_741_608_000_000
+NUMBERS = 18
 DDL = {
     "all": "id BIGINT, small SMALLINT, name STRING, ok BOOLEAN, x DOUBLE, f FLOAT, price DECIMAL(12,3), at TIMESTAMP, "
     "at_local TIMESTAMP_NTZ, `on` DATE, raw BINARY, who STRUCT<name: STRING, born: DATE, net: STRUCT<`a.b`: INT>>, "
@@ -55,7 +58,7 @@ def exported(spark: Any, kafka: str, tmp_path_factory: pytest.TempPathFactory) -
 
     topic = fresh_name()
     create_topic(kafka, topic, 1)
-    values = [one for number in range(10) for one in both(number)]
+    values = [one for number in range(NUMBERS) for one in both(number)]
     values.append(b"no json")
     sent = [Record(b"k", value, [("h", b"1"), ("h", None)], KAFKA_MS) for value in values]
     produce(kafka, topic, {0: sent})
@@ -93,10 +96,10 @@ def test_a_clean_lake_of_many_types_is_clean(exported: Exported) -> None:
     """Every record is compared, and nothing is found; the plain reader finds every value as well."""
     report = whole(exported)
     assert report.clean, report.as_text()
-    assert (report.contents, report.contents_skipped) == (20, 0)
-    assert "contents compared whole: 20" in report.as_text()
+    assert (report.contents, report.contents_skipped) == (2 * NUMBERS, 0)
+    assert f"contents compared whole: {2 * NUMBERS}" in report.as_text()
     found = documents(exported.folder("all"))
-    sent = {(exported.topic, 0, 2 * number): both(number)[0] for number in range(10)}
+    sent = {(exported.topic, 0, 2 * number): both(number)[0] for number in range(NUMBERS)}
     assert differences(found, sent, ["$.type", "$.ts"]) == []
 
 
@@ -120,6 +123,10 @@ def _inside(row: dict[str, Any]) -> None:
     row["items"][0]["at"] = None
 
 
+def _born(row: dict[str, Any]) -> None:
+    row["who"]["born"] += dt.timedelta(days=1)
+
+
 def _text(old: str, new: str) -> Change:
     """In `_rescued`."""
 
@@ -141,6 +148,14 @@ CHANGES: dict[str, list[tuple[Change, str]]] = {
         (_inside, "$.items[0].at"),
         (_moved, "$.name"),
         (_text('"m":"t"', '"m":"u"'), "$.sums.k.m"),
+        (_set("id", -1), "$.id"),
+        (_set("small", 1), "$.small"),
+        (_set("ok", False), "$.ok"),
+        (_set("x", 0.25), "$.x"),
+        (_set("price", Decimal("1.501")), "$.price"),
+        (_set("at", dt.datetime(2025, 3, 10, 8, 0, 0, 123457, dt.timezone.utc)), "$.at"),
+        (_set("at_local", dt.datetime(1960, 3, 10, 10)), "$.at_local"),
+        (_born, "$.who.born"),
     ],
     "thin": [
         (_text('"c":"right"', '"c":"Right"'), "$.b[1].c"),
@@ -148,7 +163,7 @@ CHANGES: dict[str, list[tuple[Change, str]]] = {
         (_set("_rescued", None), "$.a"),
     ],
 }
-"""Table -> what is done to its first rows, one thing to each, and the path at which it is found."""
+"""Table -> what is done to its first rows, one thing to each, and where it is found: of each type of column."""
 
 
 def test_each_value_that_is_not_the_record_s_is_found(lake: Exported) -> None:
@@ -185,11 +200,9 @@ def test_values_that_two_rows_have_swapped_are_found(lake: Exported) -> None:
 
 def test_findings_of_a_day_are_those_of_that_day(lake: Exported) -> None:
     """And those from an offset on are no others."""
-    from datetime import date
-
     rewrite(lake, "all", lambda rows: _inside(rows[3]))
-    assert whole(lake, day=date(2025, 3, 10)).different == 1
-    assert whole(lake, day=date(2025, 3, 11)).clean
+    assert whole(lake, day=dt.date(2025, 3, 10)).different == 1
+    assert whole(lake, day=dt.date(2025, 3, 11)).clean
     assert whole(lake, from_offsets={_tp(lake): 7}).clean
 
 
@@ -212,15 +225,17 @@ def test_the_headers_of_a_dead_letter_are_compared(lake: Exported, headers: str)
 def test_keys_and_headers_in_columns_are_compared(lake: Exported) -> None:
     """As far as rows have them: those of earlier settings are null."""
     headers = "array(named_struct('key', 'h', 'value', CAST('1' AS BINARY)), named_struct('key', 'h', 'value', NULL))"
-    lake.sql("ALTER TABLE {t} ADD COLUMNS (k BINARY, hs ARRAY<STRUCT<key: STRING, value: BINARY>>)", t="thin")
-    lake.sql(f"UPDATE {{t}} SET k = CAST('k' AS BINARY), hs = {headers} WHERE id < 5", t="thin")
-    keyed = replace(lake, record_columns=RecordColumns("k", "hs"))
+    added = "k BINARY, hs ARRAY<STRUCT<key: STRING, value: BINARY>>, ts STRING"
+    lake.sql(f"ALTER TABLE {{t}} ADD COLUMNS ({added})", t="thin")
+    lake.sql(f"UPDATE {{t}} SET k = CAST('k' AS BINARY), hs = {headers}, ts = 'CreateTime' WHERE id < 5", t="thin")
+    keyed = replace(lake, record_columns=RecordColumns("k", "hs", "ts"))
     assert keyed.report().clean
     lake.sql("UPDATE {t} SET k = CAST('l' AS BINARY) WHERE id = 1", t="thin")
     lake.sql("UPDATE {t} SET hs = slice(hs, 1, 1) WHERE id = 2", t="thin")
+    lake.sql("UPDATE {t} SET ts = 'LogAppendTime' WHERE id = 3", t="thin")
     assert lake.report().clean, "columns of users"
     report = keyed.report()
-    assert (report.different, report.findings) == (2, 2), report.as_text()
+    assert (report.different, report.findings) == (3, 3), report.as_text()
 
 
 def test_columns_that_users_have_added_are_not_compared(lake: Exported) -> None:

@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.xdist_group("au
 KAFKA_MS = 1_741_608_000_000
 GONE = 9
 """An id that the registry never had."""
-NUMBERS = 6
+NUMBERS = 7
 
 
 def sent(kind: Kind) -> list[bytes | None]:
@@ -132,6 +132,16 @@ def _set(name: str, value: Any, row: int) -> Callable[[list[dict[str, Any]]], No
     return change
 
 
+def _more(name: str, row: int) -> Callable[[list[dict[str, Any]]], None]:
+    """By one, whatever the format has there."""
+
+    def change(rows: list[dict[str, Any]]) -> None:
+        held = rows[row][name]
+        rows[row][name] = held + (dt.timedelta(days=1) if isinstance(held, dt.date) else type(held)(1))
+
+    return change
+
+
 CHANGES = (
     (_set("name", "ne 1", 0), "$.name"),
     (_set("raw", b"\x01", 2), "$.raw"),
@@ -143,6 +153,9 @@ CHANGES = (
     (_set("_rescued", '{"extra":"more"}', 8), "$.extra"),
     (_set("f", 0.5, 9), "$.f"),
     (_set("note", "", 10), "$.note"),
+    (_more("price", 11), "$.price"),
+    (_more("born", 12), "$.born"),
+    (_more("id", 13), "$.id"),
 )
 """What is done to the orders, one thing to a row, and where it is found. Odd rows are of the later writer."""
 

@@ -10,7 +10,7 @@ Knows no driver.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -18,8 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exporter.arrow.kafka_time import NO_DAY
+from exporter.core.record_columns import has_cdc
 from exporter.operate.audit.batch import At, Batch, Numbers
 from exporter.operate.audit.codes import EARLIER, EITHER, LETTERS, NOT_HERE, UNKNOWN, WHOLE
+from exporter.operate.audit.contents import changes
 from exporter.operate.audit.contents.compare import NOTHING_SURE, Configured, Difference
 from exporter.operate.audit.contents.times import DAY_US
 from exporter.operate.audit.job import Job
@@ -27,7 +29,7 @@ from exporter.operate.audit.known import Known
 from exporter.operate.audit.opinion import Judge, Seen, Taker, is_plain
 from exporter.operate.audit.pin import Pinned, Region
 from exporter.operate.audit.plain import Plain
-from exporter.operate.audit.readers.reader import Undecided
+from exporter.operate.audit.readers.reader import Refused, Undecided
 from exporter.operate.audit.readers.reading import Readings
 from exporter.operate.audit.records import Record, Stretch
 from exporter.operate.audit.rows import Held, Row, Table
@@ -283,15 +285,17 @@ class Comparison:
             name, plain = self.tally.names[row.code], is_plain(judge.format_of(topic))
             made = Configured.of(judge.routing, name, self.pinned.views[name].schema_json)
             self._configured[key] = made if plain else replace(made, time=None)
+        configured = self._configured[key]
         try:
-            return self._configured[key].differences(
-                seen.record.value, row.of, row.rescued, row.time, lambda _: judge.row_document(seen), computed
+            found = configured.differences(
+                seen.record.value, row.of, row.rescued, row.time, lambda _: judge.row_sent(seen).document, computed
             )
+            return [*found, *_changes(configured, judge, row, seen)] if row.change and has_cdc(judge.routing) else found
         except (Undecided, RecursionError):
             return None
 
     def _says_right(self, row: Row, seen: Seen, number: int) -> bool:
-        """Whether what a row says of its record is right: day, event time, key and headers, where it says them."""
+        """Whether what a row says of its record is right, where it says it: day, times, key, headers."""
         record, judge = seen.record, self._judges[number]
         time = judge.time(seen)
         if time is not None and row.day != time // DAY_US:
@@ -300,7 +304,20 @@ class Comparison:
             return False
         if row.micros != record.micros or (row.key is not None and row.key != record.key):
             return False
+        if row.kind is not None and row.kind != record.kind:
+            return False
         return row.headers is None or list(row.headers) == record.headers
+
+
+def _changes(configured: Configured, judge: Judge, row: Row, seen: Seen) -> Iterable[Difference]:
+    """Where a row does not say what was done to it. Raises Undecided."""
+    try:
+        sent = judge.row_sent(seen)
+    except Refused:
+        return ()
+    fields = configured.root.fields if configured.made is None else {}
+    columns = {name: fields.get(name) for name in judge.format_of(seen.record.tp.topic).before}
+    return changes.differences(sent.change, seen.record.key, sent.document, row.change, columns)
 
 
 def _is_letter_of(row: Row, record: Record) -> bool:

@@ -108,7 +108,7 @@ class Judge:
         sent = self.sent(seen)
         return sent.document if isinstance(sent, Sent) and sent.comparable else Unsure
 
-    def row_document(self, seen: Seen) -> Any:
+    def row_sent(self, seen: Seen) -> Sent:
         """The value that a row is held against. Raises Refused, and Undecided."""
         sent, record = self.sent(seen), seen.record
         if sent is None and record.value is not None and record.size <= READ_BYTES_MAX:
@@ -120,7 +120,7 @@ class Judge:
             raise sent
         if sent is None or not sent.comparable:
             raise Undecided
-        return sent.document
+        return sent
 
     def event_type(self, seen: Seen) -> str | None:
         """The text that says it; None if nothing does."""

@@ -24,11 +24,13 @@ STALL_SECS = 60.0
 MEMORY_BYTES = 3 << 30
 """That the process may take beyond what it has; what a batch of a producer unpacks to is bounded by nothing else."""
 
+_KINDS = {0: "CreateTime", 1: "LogAppendTime"}
+
 
 class Record(NamedTuple):
     """micros: the Kafka timestamp, since 1970; None where no table can hold it. size: bytes of the whole value.
 
-    headers: `key` and `value` of each.
+    headers: `key` and `value` of each. kind: whose its timestamp is, of none None.
     """
 
     tp: TopicPartition
@@ -38,6 +40,7 @@ class Record(NamedTuple):
     value: bytes | None
     size: int
     headers: list[dict[str, Any]]
+    kind: str | None = None
 
     def as_seen(self) -> dict[str, Any]:
         """As SQL sees it (rules/sights.py)."""
@@ -141,6 +144,7 @@ class Source:
             value[:bytes_max] if size > bytes_max else value,
             size,
             [{"key": name, "value": text} for name, text in found.headers or ()],
+            None if found.timestamp is None else _KINDS.get(found.timestamp_type),
         )
 
 

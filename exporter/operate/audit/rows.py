@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exporter.core.columns import EVENT_TIME
-from exporter.core.record_columns import RecordColumns
+from exporter.core.record_columns import BEFORE, CDC, RecordColumns
 from exporter.operate.audit.codes import LETTERS
 from exporter.operate.audit.contents.shapes import ours
 from exporter.operate.audit.contents.times import DAY_US
@@ -33,6 +33,12 @@ HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 _KAFKA = pa.struct([
     ("topic", pa.string()), ("partition", pa.int32()), ("epoch", pa.int32()), ("offset", pa.int64()), ("timestamp", US),
 ])  # fmt: skip
+_CHANGE: Mapping[str, pa.DataType] = {
+    CDC: pa.struct([
+        ("op", pa.string()), ("ts", US), ("source", pa.string()), ("key", pa.string()), ("pos", pa.string()),
+    ]),
+    BEFORE: pa.string(),
+}  # fmt: skip
 _TIMES: Mapping[str, pa.DataType] = {"day": pa.date32(), "hour": pa.int32(), "month": pa.string()}
 """Partition columns that say when."""
 _LETTER: Mapping[str, pa.DataType] = {
@@ -46,8 +52,8 @@ CONDEMNED = "condemned"
 class Row(NamedTuple):
     """One row. day: days since 1970 by which it is found. time: its `_event_time`. micros: its record's timestamp.
 
-    key, headers: what it says of its record's. misplaced: its hour or month is not that of its own time. of: its own
-    columns by name, of a dead letter those of _LETTER.
+    key, headers, kind: what it says of its record's. change: what it says of its change, by column. misplaced: its
+    hour or month is not that of its own time. of: its own columns by name, of a dead letter those of _LETTER.
     """
 
     code: int
@@ -56,6 +62,8 @@ class Row(NamedTuple):
     time: int | None
     key: bytes | None
     headers: Any
+    kind: str | None
+    change: Mapping[str, Any]
     misplaced: bool
     rescued: str | None
     of: Mapping[str, Any]
@@ -115,9 +123,17 @@ class Table:
     def record(self) -> dict[str, pa.DataType]:
         """Its columns with the key and the headers of a record."""
         names = self.record_columns
-        wanted = {names.key: pa.binary(), names.headers: HEADERS} if not self.is_letters else {}
-        there = {name: arrow_of(kind) for name, kind in self._there.items() if name in wanted}
-        return {name: kind for name, kind in there.items() if kind.equals(wanted[name])}
+        return self._own({names.key: pa.binary(), names.headers: HEADERS, names.timestamp_type: pa.string()})
+
+    @cached_property
+    def change(self) -> dict[str, pa.DataType]:
+        """Its columns with what was done to a row that came in an envelope."""
+        return self._own(_CHANGE)
+
+    def _own(self, wanted: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
+        """Those that it has with these types, and that nobody has declared."""
+        names = () if self.is_letters else wanted.keys() & self._there.keys() - self.columns.keys()
+        return {name: wanted[name] for name in names if arrow_of(self._there[name]).equals(wanted[name])}
 
     @property
     def schema(self) -> pa.Schema:
@@ -125,7 +141,7 @@ class Table:
         wanted = {"_kafka": _KAFKA} | ({EVENT_TIME: US} if self.has_time else {})
         wanted |= {name: kind for name, kind in _TIMES.items() if name in self.cut_by}
         wanted |= {"_rescued": pa.string()} if "_rescued" in self._there and not self.is_letters else {}
-        return pa.schema(list((self.columns | self.record | wanted).items()))
+        return pa.schema(list((self.columns | self.record | self.change | wanted).items()))
 
 
 class Held:
@@ -187,9 +203,11 @@ class Held:
         kafka, nothing = values["_kafka"], [None] * some.num_rows
         times = values[EVENT_TIME] if table.has_time else nothing
         days = values["day"] if "day" in table.cut_by else [None if one is None else one // DAY_US for one in times]
-        keys = values.get(table.record_columns.key, nothing) if table.record_columns.key in table.record else nothing
-        names = table.record_columns.headers
-        headers = values.get(names, nothing) if names in table.record else nothing
+        names = table.record_columns
+        keys, headers, kinds = (
+            values[name] if name in table.record else nothing
+            for name in (names.key, names.headers, names.timestamp_type)
+        )
         rescued = values.get("_rescued", nothing)
         own = {name: values[name] for name in table.columns}
         cuts = [(name, values[name]) for name in ("hour", "month") if name in table.cut_by]
@@ -201,6 +219,8 @@ class Held:
                 times[at],
                 keys[at],
                 headers[at],
+                kinds[at],
+                {name: values[name][at] for name in table.change},
                 any(some[at] != _cut(name, times[at]) for name, some in cuts),
                 rescued[at],
                 {name: some[at] for name, some in own.items()},

@@ -13,6 +13,7 @@ import fastavro
 import pytest
 from google.protobuf import descriptor_pb2
 
+from exporter.derive.to_kafka_audit import UNREADABLE
 from exporter.derive.to_kafka_avro import avro_schema, record_name, writer
 from exporter.derive.to_kafka_formats import Registered
 from exporter.derive.to_kafka_protobuf import derived, given
@@ -184,6 +185,10 @@ def test_the_audit_reads_of_each_row_what_was_written(form: str) -> None:
         for row in (ROW, dict.fromkeys(ROW), {**ROW, "g": "", "d": 0, "p": [], "q": []}):
             assert reader.read(encode(row)) == reader.plain(row)
             assert reader.read(encode(row)) != reader.plain({**row, "a": 5})
+        cut = [encode(ROW)[:size] for size in (0, 4, 5, 9)]
+        for data in (*cut, b"\1" + encode(ROW)[1:], b"\0\0\0\0\x63" + encode(ROW)[5:]):
+            with pytest.raises(UNREADABLE):
+                reader.read(data)
 
 
 PROTO = """

@@ -50,9 +50,10 @@ def _fraction(token: str) -> Any:
 
 
 _quick = json.JSONDecoder(parse_float=Decimal, parse_constant=_refused, object_pairs_hook=_members).decode
-_any = json.JSONDecoder(
-    parse_int=_whole, parse_float=_fraction, parse_constant=_refused, object_pairs_hook=_members
-).decode
+_any, _bare = (
+    json.JSONDecoder(parse_int=_whole, parse_float=_fraction, parse_constant=one, object_pairs_hook=_members).decode
+    for one in (_refused, str)
+)
 
 
 def read(text: str | bytes) -> Any:
@@ -63,6 +64,14 @@ def read(text: str | bytes) -> Any:
             return _quick(text)
         except (ValueError, InvalidOperation):  # or a number that it does not take
             return _any(text)
+    except (ValueError, RecursionError) as error:
+        raise NotJson(str(error)) from error
+
+
+def read_bare(text: str) -> Any:
+    """The same of a text in which NaN and the infinities may stand as numbers: they are texts. Raises NotJson."""
+    try:
+        return _bare(text)
     except (ValueError, RecursionError) as error:
         raise NotJson(str(error)) from error
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from exporter.core.schemas import SchemaText
+from exporter.operate.audit.contents.changes import Change
 from exporter.operate.audit.contents.documents import NotJson
 
 
@@ -26,13 +27,14 @@ class Sent:
     """One value. document: as documents.py has it, with what JSON lacks as in typed.py; an object at the top.
 
     name: full name of its schema. source: of what is in an envelope, where the row is from. enveloped: the envelope.
-    comparable: the document is all of the row; else whole contents are not compared.
+    change: what was done to it. comparable: the document is all of the row; else whole contents are not compared.
     """
 
     document: Any
     name: str = ""
     source: str = ""
     enveloped: Any = None
+    change: Change | None = None
     comparable: bool = True
 
 

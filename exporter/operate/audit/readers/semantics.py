@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+from exporter.operate.audit.contents.changes import NOT_SENT
 from exporter.operate.audit.contents.times import micros
 from exporter.operate.audit.contents.typed import Day, Instant
 from exporter.operate.audit.readers.reader import Refused
@@ -22,8 +23,6 @@ _INSTANTS = {
     "io.debezium.time.NanoTimestamp": 1_000_000_000,
 }
 """Name -> how many to a second."""
-NOT_SENT = b"__debezium_unavailable_value"
-"""What Debezium puts in the stead of a value that its source did not send."""
 _DECIMAL = f"{CONNECT}Decimal"
 VARIABLE = "io.debezium.data.VariableScaleDecimal"
 ZONED = "io.debezium.time.ZonedTimestamp"
