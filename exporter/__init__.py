@@ -26,6 +26,7 @@ The rooms in the order in which a record meets them; README.md beside this file 
     told/          How an export fares, for people: a verdict and what helps, a status in plain words, pages of HTML.
     monitor/       What a task tells of itself: sums, marks, outages, one snapshot per passing, metrics, health.
     workbench.py   What every verb works with, opened from the settings: session, lake, topics, routing, log.
+    proof/         Values and rules read a second time, for whoever proves what was made of them.
     derive/        Tables and topics that are made of the exported tables: mirrors, bundles, queries, records.
     operate/       What a person asks for beside the export: look, prove, mend, tend.
     local/         Servers and child processes on this machine, for the demo, the drill, tests and benchmark.

@@ -22,8 +22,8 @@ from exporter.derive.to_kafka_readers import Reader, reader_of
 from exporter.derive.to_kafka_rows import Shape, streamed
 from exporter.derive.to_kafka_topic import TargetTopic
 from exporter.kafka.transactions import committed_records
-from exporter.operate.audit.contents.documents import NotJson
-from exporter.operate.audit.readers.reader import Undecided
+from exporter.proof.contents.documents import NotJson
+from exporter.proof.readers.reader import Undecided
 from exporter.registry.server import Client
 
 STATES_MAX = 10_000

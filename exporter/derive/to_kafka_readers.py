@@ -18,10 +18,10 @@ from typing import Any, Protocol
 
 from exporter.core.schemas import SchemaText
 from exporter.core.value_format import ValueFormat
-from exporter.operate.audit.contents import documents, times
-from exporter.operate.audit.contents.typed import Day, Either, Floating, Instant, Pairs
-from exporter.operate.audit.readers.formats import reader_of as values_of
-from exporter.operate.audit.readers.reader import Refused
+from exporter.proof.contents import documents, times
+from exporter.proof.contents.typed import Day, Either, Floating, Instant, Pairs
+from exporter.proof.readers.formats import reader_of as values_of
+from exporter.proof.readers.reader import Refused
 from exporter.registry.protobuf import as_one_set
 from exporter.registry.server import Client, Server, whole
 

@@ -23,16 +23,16 @@ from exporter.kafka.topics import partitions_of
 from exporter.lake.lake import Lake
 from exporter.log import get_logger
 from exporter.log_events import Event
-from exporter.operate.audit.codes import LETTERS
 from exporter.operate.audit.files import FILE_THREADS, LiveFiles, live_files
 from exporter.operate.audit.job import Job, Log
 from exporter.operate.audit.parts import Tell, Work, compared, untold
 from exporter.operate.audit.pin import Pinned, pin, pin_gaps, pin_schemas
-from exporter.operate.audit.readers.formats import check
 from exporter.operate.audit.records import Source
 from exporter.operate.audit.report import EXAMPLES_MAX, AuditReport
 from exporter.operate.audit.rows import Table
-from exporter.operate.audit.rules import expressions
+from exporter.proof.codes import LETTERS
+from exporter.proof.readers.formats import check
+from exporter.proof.rules import expressions
 from exporter.text import first_line
 from offsets.ranges import TopicIdentity, TopicPartition
 

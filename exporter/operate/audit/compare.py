@@ -20,22 +20,22 @@ import numpy as np
 from exporter.arrow.kafka_time import NO_DAY
 from exporter.core.record_columns import has_cdc
 from exporter.operate.audit.batch import At, Batch, Numbers
-from exporter.operate.audit.codes import EARLIER, EITHER, LETTERS, NOT_HERE, UNKNOWN, WHOLE
-from exporter.operate.audit.contents import changes
-from exporter.operate.audit.contents.compare import NOTHING_SURE, Configured, Difference
-from exporter.operate.audit.contents.times import DAY_US
 from exporter.operate.audit.job import Job
 from exporter.operate.audit.known import Known
 from exporter.operate.audit.opinion import Judge, Seen, Taker, is_plain
 from exporter.operate.audit.pin import Pinned, Region
 from exporter.operate.audit.plain import Plain
-from exporter.operate.audit.readers.reader import Refused, Undecided
-from exporter.operate.audit.readers.reading import Readings
 from exporter.operate.audit.records import Record, Stretch
 from exporter.operate.audit.rows import Held, Row, Table
-from exporter.operate.audit.rules.computing import Asked, Computed, Computing
 from exporter.operate.audit.tally import Place, Tally
 from exporter.operate.audit.verdicts import WHOLE_SLOT, WHOLE_STAGES, Expect, Slot, Stands, Verdict, verdicts
+from exporter.proof.codes import EARLIER, EITHER, LETTERS, NOT_HERE, UNKNOWN, WHOLE
+from exporter.proof.contents import changes
+from exporter.proof.contents.compare import NOTHING_SURE, Configured, Difference
+from exporter.proof.contents.times import DAY_US
+from exporter.proof.readers.reader import Refused, Undecided
+from exporter.proof.readers.reading import Readings
+from exporter.proof.rules.computing import Asked, Computed, Computing
 
 KEPT_BYTES = 32 << 20
 """Of a value that is longer the exporter may keep no more."""

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from exporter.core.routing import DEAD_LETTERS
-from exporter.operate.audit.codes import EARLIER, LETTERS
 from exporter.operate.audit.job import Job, Log
 from exporter.operate.audit.pin import FOREVER, Pinned, Region
+from exporter.proof.codes import EARLIER, LETTERS
 from offsets.ranges import TopicPartition
 
 Spans = Sequence[tuple[int, int]]

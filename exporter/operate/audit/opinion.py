@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 from exporter.core.columns import EVENT_TIME
 from exporter.core.routing import Routing, TypeFrom
 from exporter.core.value_format import ValueFormat
-from exporter.operate.audit.codes import (
+from exporter.operate.audit.records import Record
+from exporter.proof.codes import (
     EARLIER,
     EARLIER_UNROUTED,
     EITHER,
@@ -26,12 +27,11 @@ from exporter.operate.audit.codes import (
     UNROUTED,
     WHOLE,
 )
-from exporter.operate.audit.readers.reader import NoValue, Refused, Sent, Undecided
-from exporter.operate.audit.readers.reading import Readings, event_time_of, event_type_of
-from exporter.operate.audit.records import Record
-from exporter.operate.audit.rules.filters import Filter, has_filters, sifts
-from exporter.operate.audit.rules.routes import Routes, has_routes
-from exporter.operate.audit.rules.values import Unsure
+from exporter.proof.readers.reader import NoValue, Refused, Sent, Undecided
+from exporter.proof.readers.reading import Readings, event_time_of, event_type_of
+from exporter.proof.rules.filters import Filter, has_filters, sifts
+from exporter.proof.rules.routes import Routes, has_routes
+from exporter.proof.rules.values import Unsure
 
 READ_BYTES_MAX = 32 << 20
 """A longer value is not read: of its table nothing can be said, nor of its contents."""

@@ -19,8 +19,8 @@ from exporter.kafka.topics import partitions_of
 from exporter.lake.lake import Lake
 from exporter.lake.properties import check_identity
 from exporter.lake.views import views_of
-from exporter.operate.audit.codes import LETTERS
 from exporter.operate.audit.files import LiveFiles
+from exporter.proof.codes import LETTERS
 from exporter.registry.pins import Pins
 from offsets.gaps import recorded_gaps
 from offsets.names import table_folder

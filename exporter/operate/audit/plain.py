@@ -23,10 +23,10 @@ from exporter.core.routing import Routing
 from exporter.operate.audit.opinion import IN_VALUES, READ_BYTES_MAX, declares_event_time, is_plain, type_beside
 from exporter.operate.audit.records import Record
 from exporter.operate.audit.rows import Held, Indices, Table
-from exporter.operate.audit.rules.expressions import engine
-from exporter.operate.audit.rules.filters import has_filters
-from exporter.operate.audit.rules.routes import has_routes
-from exporter.operate.audit.rules.values import DECIMAL, INTEGERS, quoted, sql_of
+from exporter.proof.rules.expressions import engine
+from exporter.proof.rules.filters import has_filters
+from exporter.proof.rules.routes import has_routes
+from exporter.proof.rules.values import DECIMAL, INTEGERS, quoted, sql_of
 
 NOT_JSON = r",\s*[}\]]"
 """A comma behind the last member, which the engine takes, and JSON does not have; or a text that looks so."""

@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 
 from exporter.core.columns import EVENT_TIME
 from exporter.core.record_columns import BEFORE, CDC, RecordColumns
-from exporter.operate.audit.codes import LETTERS
-from exporter.operate.audit.contents.shapes import ours
-from exporter.operate.audit.contents.times import DAY_US
-from exporter.operate.audit.rules.values import arrow_of
+from exporter.proof.codes import LETTERS
+from exporter.proof.contents.shapes import ours
+from exporter.proof.contents.times import DAY_US
+from exporter.proof.rules.values import arrow_of
 from exporter.stores.file_rows import fitted
 from offsets.ranges import TopicPartition
 

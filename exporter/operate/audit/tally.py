@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from exporter.operate.audit.codes import FILTERED, LETTERS, sifted_from
-from exporter.operate.audit.contents.compare import Difference
 from exporter.operate.audit.report import (
     EXAMPLES_MAX,
     FINDINGS,
@@ -19,6 +17,8 @@ from exporter.operate.audit.report import (
     examples,
 )
 from exporter.operate.audit.verdicts import Verdict
+from exporter.proof.codes import FILTERED, LETTERS, sifted_from
+from exporter.proof.contents.compare import Difference
 from offsets.ranges import TopicPartition
 
 BAD_OFFSETS_MAX = 1_000

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from exporter.operate.audit.codes import (
+from exporter.proof.codes import (
     EARLIER,
     EARLIER_UNROUTED,
     EITHER,

@@ -31,8 +31,8 @@ from exporter.executor.readers import Readers
 from exporter.formats import glue
 from exporter.formats.frames import Framed, framed, ids_without_text, read_values, readable, reframed
 from exporter.formats.registered import registered
-from exporter.operate.audit.readers.reader import Refused, Undecided
-from exporter.operate.audit.readers.reading import Reading
+from exporter.proof.readers.reader import Refused, Undecided
+from exporter.proof.readers.reading import Reading
 from exporter.registry.protobuf import as_one_set
 from offsets.ranges import TopicPartition
 

@@ -16,7 +16,7 @@ from exporter.formats.formats import format_of
 from exporter.formats.frames import confluent_ids, row_schemas
 from exporter.formats.places import places_of
 from exporter.formats.registered import places, registered
-from exporter.operate.audit.readers.reading import Reading, event_type_of
+from exporter.proof.readers.reading import Reading, event_type_of
 from offsets.ranges import TopicPartition
 
 FRAMED = ValueFormat("json_schema", "confluent")

@@ -20,7 +20,7 @@ from exporter.formats.decoder import Decoder
 from exporter.formats.registered import registered
 from exporter.formats.schema_columns import FromSchemas
 from tests.unit.formats.protobuf.test_columns import short
-from tests.unit.operate.test_contents_formats import check, columns
+from tests.unit.proof.test_contents_formats import check, columns
 
 CONNECT = "org.apache.kafka.connect.data."
 PLAIN = ValueFormat("json_schema", "confluent")

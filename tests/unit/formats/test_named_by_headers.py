@@ -28,8 +28,8 @@ from exporter.executor.framing import Framing
 from exporter.executor.judge_letters import judge, missing_ids
 from exporter.executor.readers import Readers
 from exporter.formats.frames import framed, ids_without_text, read_values, readable, reframed
-from exporter.operate.audit.readers.reader import Refused, Undecided
-from exporter.operate.audit.readers.reading import Reading
+from exporter.proof.readers.reader import Refused, Undecided
+from exporter.proof.readers.reading import Reading
 from exporter.registry.options import RegistryOptions
 from exporter.registry.source import Registry
 from exporter.stores.memory import DISKS, MemoryStore

@@ -16,7 +16,7 @@ from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.value_format import ValueFormat
 from exporter.formats.decoder import Decoder
 from exporter.formats.json.times import plain_time
-from exporter.operate.audit.contents.times import micros
+from exporter.proof.contents.times import micros
 from tests.support.naive_record import PLAIN_TIME, Unsure, _instant
 from tests.unit.formats.oracle import instant
 

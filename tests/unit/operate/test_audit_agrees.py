@@ -20,13 +20,13 @@ from exporter.core.ddl_schema import ddl_schema
 from exporter.core.routing import Routing
 from exporter.core.schemas import KnownSchemas
 from exporter.formats.decoder import Decoder
-from exporter.operate.audit.codes import EITHER, LETTERS, sifted
-from exporter.operate.audit.contents.compare import NOTHING_SURE, Configured
-from exporter.operate.audit.readers.reader import Refused
-from exporter.operate.audit.readers.reading import Reading
-from exporter.operate.audit.rules.computing import Asked, Computing
-from exporter.operate.audit.rules.filters import Filter, sifts
-from exporter.operate.audit.rules.values import Unsure
+from exporter.proof.codes import EITHER, LETTERS, sifted
+from exporter.proof.contents.compare import NOTHING_SURE, Configured
+from exporter.proof.readers.reader import Refused
+from exporter.proof.readers.reading import Reading
+from exporter.proof.rules.computing import Asked, Computing
+from exporter.proof.rules.filters import Filter, sifts
+from exporter.proof.rules.values import Unsure
 from exporter.settings.meaning import routing
 from exporter.shape.shaper import Shaper
 from offsets.ranges import TopicPartition

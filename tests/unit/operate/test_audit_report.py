@@ -228,12 +228,12 @@ NAMES = {"names", "partitions", "ranges"}
 
 def test_the_second_reading_of_values_meets_the_first_in_settings_names_and_errors_alone():
     """No fault of one can be one of the other, too: whatever else both could reach is here by name."""
-    second = reached(modules_in("operate/audit/readers", "operate/audit/contents", "operate/audit/rules"))
+    second = reached(modules_in("proof"))
     first = reached(modules_in("formats", "executor", "shape"))
     known = {f"exporter.core.{name}" for name in SAID_BY_SETTINGS}
     known |= {f"exporter.{name}" for name in WORDS} | {f"offsets.{name}" for name in NAMES}
     assert second & first == known
-    assert {"exporter.operate.audit.readers.mongo_documents"} <= second and "exporter.formats.envelopes.mongo" in first
+    assert {"exporter.proof.readers.mongo_documents"} <= second and "exporter.formats.envelopes.mongo" in first
 
 
 def test_the_audit_asks_a_store_only_what_is_there():

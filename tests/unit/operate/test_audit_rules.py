@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.shapes import Rename, Shape
-from exporter.operate.audit.codes import EITHER, LETTERS, UNROUTED, sifted, sifted_from
 from exporter.operate.audit.opinion import Judge, Seen, Taker
-from exporter.operate.audit.readers.reading import Readings
 from exporter.operate.audit.records import Record
-from exporter.operate.audit.rules.routes import Routes, has_routes
-from exporter.operate.audit.rules.values import alike
+from exporter.proof.codes import EITHER, LETTERS, UNROUTED, sifted, sifted_from
+from exporter.proof.readers.reading import Readings
+from exporter.proof.rules.routes import Routes, has_routes
+from exporter.proof.rules.values import alike
 from offsets.ranges import TopicPartition
 from tests.support.naive_rules import COUNTED, takers
 

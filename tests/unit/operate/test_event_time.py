@@ -11,8 +11,8 @@ import pytest
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.formats.decoder import Decoder
 from exporter.operate.audit.opinion import Judge, Seen
-from exporter.operate.audit.readers.reading import Readings
 from exporter.operate.audit.records import Record
+from exporter.proof.readers.reading import Readings
 from offsets.ranges import TopicPartition
 
 KAFKA_US = 1_769_860_800_123_456

@@ -9,7 +9,7 @@ import pytest
 from exporter.core.value_format import Kind, ValueFormat
 from exporter.errors import ConfigError
 from exporter.formats.formats import FORMATS
-from exporter.operate.audit.readers.formats import EXPECTED, reader_of
+from exporter.proof.readers.formats import EXPECTED, reader_of
 
 
 def test_what_can_be_exported_can_be_audited() -> None:

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from exporter.core.record_columns import RecordColumns
 from exporter.core.routing import EventTime, Routing, TypeFrom
-from exporter.operate.audit.contents.compare import Configured
 from exporter.operate.audit.plain import Plain
 from exporter.operate.audit.records import Record
 from exporter.operate.audit.rows import Held, Table
+from exporter.proof.contents.compare import Configured
 from offsets.ranges import TopicPartition
-from tests.unit.operate.test_contents_found import NAMES, SCALARS, drawn, leaves, other, put
+from tests.unit.proof.test_contents_found import NAMES, SCALARS, drawn, leaves, other, put
 
 TP, US = TopicPartition("t", 0), 1_741_608_000_000_000
 OURS = [("_kafka", {"type": "struct", "fields": []}), ("_event_time", "timestamp"), ("_rescued", "string")]

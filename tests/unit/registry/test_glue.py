@@ -22,7 +22,7 @@ from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError, RegistryUnreachable
 from exporter.formats.frames import framed
 from exporter.local.server import free_ports
-from exporter.operate.audit.readers.reading import Reading
+from exporter.proof.readers.reading import Reading
 from exporter.registry.client import connect
 from exporter.registry.glue import Glue
 from exporter.registry.options import RegistryOptions

@@ -21,10 +21,10 @@ from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.schemas import KnownSchemas
 from exporter.core.value_format import ValueFormat
 from exporter.formats.decoder import Decoder
-from exporter.operate.audit.contents.changes import differences
-from exporter.operate.audit.contents.compare import Configured
-from exporter.operate.audit.readers.reader import Undecided
-from exporter.operate.audit.readers.reading import Reading
+from exporter.proof.contents.changes import differences
+from exporter.proof.contents.compare import Configured
+from exporter.proof.readers.reader import Undecided
+from exporter.proof.readers.reading import Reading
 from offsets.ranges import TopicPartition
 from tests.support.envelope_oracle import Asked, Row, expected
 from tests.support.envelope_samples import (

@@ -1,0 +1,129 @@
+"""The columns of a table as the audit compares them: what a configuration declares, and what the exporter has added.
+
+    declared  stands in the configuration: its type there says what a value must be, the table's how it is stored
+    evolved   added by the exporter: marked in the table's schema, everything below it included; never refuses a value
+    apart     declared, but the table lacks it or has it with a type that it cannot have been widened to: not compared
+    others    columns that users have added: as if they were not there
+
+Pure.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from exporter.core.columns import EVOLVED, JSON_TEXT
+from exporter.proof.contents.scalars import Same, same_in, same_json
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A scalar. kind: as the table has it."""
+
+    kind: str
+    same: Same
+    evolved: bool = False
+
+
+@dataclass(frozen=True)
+class Apart:
+    """What is not compared."""
+
+    evolved: bool = False
+
+
+@dataclass(frozen=True)
+class Members:
+    """A struct, or a table's columns. fields: without those of users."""
+
+    fields: Mapping[str, Node]
+    evolved: bool = False
+
+
+@dataclass(frozen=True)
+class Items:
+    """An array."""
+
+    item: Node
+    evolved: bool = False
+
+
+@dataclass(frozen=True)
+class Entries:
+    """A map."""
+
+    item: Node
+    evolved: bool = False
+
+
+Node: TypeAlias = Leaf | Apart | Members | Items | Entries
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a type stands. evolved: in a column that the exporter has added. texts: JSON_TEXT of the nearest field.
+
+    at: the path from that field.
+    """
+
+    evolved: bool
+    texts: frozenset[str] = field(default_factory=frozenset)
+    at: str = ""
+
+    def below(self, step: str) -> _Place:
+        return _Place(self.evolved, self.texts, f"{self.at}.{step}" if self.at else step)
+
+
+def shape(declared_json: str, table_json: str) -> Members:
+    """The columns of a table as one configuration has filled them. Both are Spark schema JSON."""
+    return _members(json.loads(declared_json)["fields"], json.loads(table_json)["fields"], evolved=False)
+
+
+def ours(table_json: str, declared: list[str]) -> list[dict[str, Any]]:
+    """The table's columns (Spark schema JSON, parsed) that some configuration declares or the exporter has added."""
+    known = {one["name"] for text in declared for one in json.loads(text)["fields"]}
+    fields = json.loads(table_json)["fields"]
+    return [one for one in fields if one["name"] in known or EVOLVED in (one.get("metadata") or {})]
+
+
+def _members(declared: list[Any], table: list[Any], evolved: bool) -> Members:
+    """What both say of the fields of one struct."""
+    wanted = {one["name"]: one for one in declared}
+    fields: dict[str, Node] = {}
+    for one in table:
+        metadata = one.get("metadata") or {}
+        said = wanted.pop(one["name"], None)
+        if said is not None:
+            texts = (said.get("metadata") or {}).get(JSON_TEXT)
+            fields[one["name"]] = _node(said["type"], one["type"], _Place(False, _paths(texts)))
+        elif evolved or EVOLVED in metadata:
+            place = _Place(True, _paths(metadata.get(JSON_TEXT)))
+            fields[one["name"]] = _node(one["type"], one["type"], place)
+    return Members({**fields, **dict.fromkeys(wanted, Apart())}, evolved)
+
+
+def _paths(text: Any) -> frozenset[str]:
+    return frozenset("" if path == "." else path for path in text.split(",")) if text else frozenset()
+
+
+def _node(declared: Any, stored: Any, place: _Place) -> Node:
+    """One type, as declared and as stored; Apart if they do not meet."""
+    if isinstance(declared, str) or isinstance(stored, str):
+        if not (isinstance(declared, str) and isinstance(stored, str)):
+            return Apart(place.evolved)
+        is_text = place.at in place.texts and declared == stored == "string"
+        same = same_json if is_text else same_in(declared, stored, place.evolved)
+        return Apart(place.evolved) if same is None else Leaf("JSON" if is_text else stored, same, place.evolved)
+    kind = declared["type"]
+    if kind != stored["type"]:
+        return Apart(place.evolved)
+    if kind == "struct":
+        return _members([] if place.evolved else declared["fields"], stored["fields"], place.evolved)
+    if kind == "array":
+        return Items(_node(declared["elementType"], stored["elementType"], place.below("element")), place.evolved)
+    if kind == "map":
+        return Entries(_node(declared["valueType"], stored["valueType"], place.below("value")), place.evolved)
+    return Apart(place.evolved)
