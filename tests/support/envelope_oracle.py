@@ -384,7 +384,7 @@ def _micros(text: str | None) -> int | None:
         return None
     text = re.sub(r"(\.\d{6})\d+", r"\1", text).replace("Z", "+00:00")
     moment = datetime.fromisoformat(re.sub(r"\.(\d+)", lambda found: "." + found[1].ljust(6, "0"), text))
-    return int(((moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)) - EPOCH) / timedelta(microseconds=1))
+    return ((moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)) - EPOCH) // timedelta(microseconds=1)
 
 
 def _time(path: str, doc: dict[str, Any]) -> int | None:

@@ -60,11 +60,16 @@ VALUES: dict[str, Sequence[Any]] = {
     "doc": ("x", UNAVAILABLE, None, {UNAVAILABLE: UNAVAILABLE}, [*UNAVAILABLE.encode()]),
     "more": (5, {"a": [1, {"b": None}]}, None, UNAVAILABLE, 1e300, "\\/"),
 }
+UUID = "yCpvGdKkTLeLOFb3Y2BSmQ=="
 EXTENDED: Sequence[Any] = (
     {"$oid": "5f50d2c2e1d2a1b6a1b6a1b6"}, {"$numberLong": "5"}, {"$numberLong": "x"}, {"$numberInt": "99999999999"},
     {"$date": AT_MS}, {"$date": {"$numberLong": str(AT_MS)}}, {"$date": "2026-01-31T12:00:00Z"}, {"$date": 2**62},
     {"$numberDecimal": "1.50"}, {"$numberDouble": "1.5"}, {"$numberDouble": "NaN"}, {"$undefined": True},
     {"$binary": {"base64": "aGk=", "subType": "00"}}, {"$timestamp": {"t": 1, "i": 2}}, {"$minKey": 1},
+    {"$numberInt": "2147483648"}, {"$numberInt": "-2147483648"}, {"$numberInt": "007"}, {"$numberLong": str(2**63)},
+    {"$date": -1}, {"$date": -62_135_596_800_001}, {"$date": 253_402_300_799_999}, {"$symbol": "s"}, {"$uuid": "u"},
+    {"$binary": {"base64": UUID, "subType": "04"}}, {"$binary": UUID, "$type": "4"}, {"$type": "4", "$binary": UUID},
+    {"$binary": {"base64": UUID, "subType": "03"}}, {"$binary": {"base64": "aGk", "subType": "04"}},
     math.nan, math.inf, -math.inf, [-math.inf, "NaN", "\\NaN\""], {"NaN": math.nan}, {"$numberDouble": math.nan},
 )  # fmt: skip
 
@@ -118,6 +123,7 @@ class Sender:
         op = some.choice("crudcrudtmx")
         rows: dict[str, Any] = {"before": some.choice([self._row(), None]), "after": some.choice([self._row(), None])}
         source = some.choice([MYSQL, POSTGRES])
+        source = {**source, "ts_us": some.choice([source["ts_us"], source["ts_us"] + 456, None])}
         if self._form.envelope == "debezium_mongo":
             source, rows = MONGO, {k: None if v is None else json.dumps(v) for k, v in rows.items()}
         elif some.random() < 0.8:
