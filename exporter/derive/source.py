@@ -105,6 +105,15 @@ class Pinned:
         """Whether anything can be new: offsets, or a replay below them."""
         return bool(slices(since, self.now) or replayed(since, self.now))
 
+    def has_columns_of(self, version: int) -> bool:
+        """Whether its columns are those of an earlier version, of which the log still tells."""
+        if version < 0:
+            return False
+        try:
+            return self.table.view_at(version).schema_json == self.view.schema_json
+        except LogCleaned:
+            return False
+
     def require_whole(self) -> None:
         """Raises InvariantBroken while rows are missing that a position stands for, until the export is repaired."""
         if self._history.accidents:

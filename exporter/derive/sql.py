@@ -46,9 +46,7 @@ class SqlJob:
         view, source = self._target.view(), self._pinned()
         since = self._kept(view, source)
         until = self._until(since, source)
-        made = self._query.schema(source.schema)
-        if view is not None:
-            self._grown(view, made)
+        made = self._columns(view, source, since)
         ranges = {str(one.tp): str(one) for one in slices(since, until)}
         for tp, (taken, last) in replayed(since, source.now).items():
             ranges[f"{tp} replays"] = f"{taken + 1}..{last}"
@@ -153,6 +151,16 @@ class SqlJob:
     @property
     def _property(self) -> str:
         return json.dumps({"source": self._table.source, "query": self._table.query}, ensure_ascii=False)
+
+    def _columns(self, view: TableView | None, source: Pinned, since: Cursor) -> StructType:
+        """Of the rows that it makes: the table's, where the source has those that it had for the last run; else Spark
+        says it. Raises ConfigError for what the table cannot hold."""
+        if view is not None and source.has_columns_of(since.version):
+            return StructType.fromJson(json.loads(view.schema_json))
+        made = self._query.schema(source.schema)
+        if view is not None:
+            self._grown(view, made)
+        return made
 
     def _grown(self, view: TableView, made: StructType) -> str | None:
         """The table's schema with the columns that the rows have and it lacks; None if it lacks none."""

@@ -19,7 +19,7 @@ from exporter.lake.lake import Lake
 from exporter.lake.later import Later
 from exporter.settings.derive_bundles import BundlesTable
 from tests.support.bundles_oracle import OUTPUTS, Member, Oracle
-from tests.support.derived import Row, Source, derived
+from tests.support.derived import Row, Source, derived, no_session
 
 pytestmark = pytest.mark.spark
 
@@ -175,6 +175,8 @@ def test_a_run_reads_only_the_files_past_its_cursor(spark: Any, tmp_path: Path) 
     assert "1 transactions done" in job.plan().says
     assert job.run().rows == 1
     assert len(derived(lake, "pairs")) == len(before) + 3
+    job._later = no_session()
+    assert (job.plan().says, job.plan().ranges) == ("nothing is new", {})
 
 
 def test_a_transaction_made_anew_has_all_of_its_members(spark: Any, tmp_path: Path) -> None:

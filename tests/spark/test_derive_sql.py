@@ -29,6 +29,7 @@ from exporter.stores.stores import open_store
 from offsets.names import AppId
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
+from tests.support.derived import no_session
 from tests.support.lakes import EVERYWHERE_SELDOM, create_anchored, seldom, stage_offsets
 from tests.support.places import Place
 from tests.support.services import fresh_name
@@ -112,6 +113,9 @@ def test_windows_take_all_rows_once_and_each_commit_says_how_many(spark: Any, pl
     assert world.ids() == list(range(70))
     assert (job.status().behind, job.status().version) == ({"order": 0}, 2)
     assert [(line.clean, line.rows) for line in job.audit()] == [(True, 70)]
+    world.add(5)
+    later = SqlJob("copy", job._table, world.lake, no_session(), new_owner()).plan()
+    assert (dict(later.ranges), later.says) == ({"events-0": "events-0 offsets 70..74"}, planned.says)
 
 
 def test_a_commit_whose_answer_is_lost_is_found_by_looking(world: World, struck: Callable[[str], None]) -> None:

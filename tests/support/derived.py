@@ -12,6 +12,7 @@ import deltalake
 
 from exporter.lake.change import Change
 from exporter.lake.lake import Lake
+from exporter.lake.later import Later
 from exporter.lake.schema import table_schema
 from offsets.names import DERIVED_FOLDER, AppId
 from offsets.partitions import Spec
@@ -20,6 +21,15 @@ from offsets.ranges import TopicPartition
 TOPIC = "t.v1"
 Row = tuple[int, int, int, Mapping[str, Any]]
 """Partition, offset, seconds since 1970, columns."""
+
+
+def no_session() -> Later:
+    """Of a job that only looks: it must not ask for one."""
+
+    def start() -> Any:
+        raise AssertionError("a session was asked for")
+
+    return Later(start)
 
 
 class Source:

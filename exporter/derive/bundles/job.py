@@ -52,6 +52,11 @@ class Begun:
         """Whether sources have more than this run takes."""
         return any(slices(one.until, one.source.now) for one in self.readings.values())
 
+    @property
+    def has_new(self) -> bool:
+        """Whether sources have anything that was not taken."""
+        return any(one.source.has_new(one.taken) for one in self.readings.values())
+
 
 class BundlesJob:
     """One [derive.<name>] of kind bundles."""
@@ -77,6 +82,8 @@ class BundlesJob:
         }
         statements = [one.statement for _, one in pairs(self._rules)]
         statements += [f"{name}: {sql}" for rule in self._rules for name, sql in rule.outputs]
+        if not begun.has_new:
+            return Planned(self.name, self.kind, ranges, statements, "nothing is new")
         with self._told(), Kept() as keep:
             judged = self._judged(begun, self._rows(begun, keep), keep)
             self._made(begun, judged)
@@ -86,7 +93,7 @@ class BundlesJob:
         """All that is new, or as much as a window holds, in one commit."""
         view = self._target.view()
         begun = self._begun(view)
-        if not any(one.source.has_new(one.taken) for one in begun.readings.values()):
+        if not begun.has_new:
             return Ran(self.name)
         with self._told(), Kept() as keep:
             rows = self._rows(begun, keep)
