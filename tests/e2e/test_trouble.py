@@ -221,7 +221,8 @@ def test_what_is_read_with_care_is_what_the_source_reads(kafka: str, topic: Call
 def as_read(tp: TopicPartition, row: dict[str, Any]) -> Read:
     """A row of Spark's source as the audit has it."""
     micros, value = row["kafka_ms"] * 1000, row["value"]
-    return Read(tp, row["offset"], micros, row["key"], value, len(value or b""), row["headers"])
+    kind = ("CreateTime", "LogAppendTime")[row["timestampType"]]
+    return Read(tp, row["offset"], micros, row["key"], value, len(value or b""), row["headers"], kind)
 
 
 def by_source(spark: Any, kafka: str, wanted: Wanted, isolation: str) -> list[dict[str, Any]]:

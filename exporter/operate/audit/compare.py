@@ -25,7 +25,7 @@ from exporter.operate.audit.known import Known
 from exporter.operate.audit.opinion import Judge, Seen, Taker, is_plain
 from exporter.operate.audit.pin import Pinned, Region
 from exporter.operate.audit.plain import Plain
-from exporter.operate.audit.records import Record, Stretch
+from exporter.operate.audit.records import WHOLE_BYTES_MAX, Record, Stretch
 from exporter.operate.audit.rows import Held, Row, Table
 from exporter.operate.audit.tally import Place, Tally
 from exporter.operate.audit.verdicts import WHOLE_SLOT, WHOLE_STAGES, Expect, Slot, Stands, Verdict, verdicts
@@ -37,8 +37,6 @@ from exporter.proof.readers.reader import Refused, Undecided
 from exporter.proof.readers.reading import Readings
 from exporter.proof.rules.computing import Asked, Computed, Computing
 
-KEPT_BYTES = 32 << 20
-"""Of a value that is longer the exporter may keep no more."""
 _NO_DAY = (NO_DAY - type(NO_DAY)(1970, 1, 1)).days
 
 
@@ -122,7 +120,7 @@ class Comparison:
             number[some] = np.arange(len(some))
             asked = []
             for one in batch.standing:
-                inside = one.each(partial(self.known.may_stand_each, one.held.table.code))
+                inside = one.each(partial(self.known.may_stand, one.held.table.code))
                 inside &= one.of_record(number, -1) >= 0
                 asked.append((one.held, one.numbers[inside], number[one.records[inside]]))
             sent = [batch.records[at] for at in some.tolist()]
@@ -322,7 +320,7 @@ def _changes(configured: Configured, judge: Judge, row: Row, seen: Seen) -> Iter
 
 def _is_letter_of(row: Row, record: Record) -> bool:
     """Whether a dead letter has what it keeps of its record."""
-    kept = record.value if record.value is None else record.value[:KEPT_BYTES]
+    kept = record.value if record.value is None else record.value[:WHOLE_BYTES_MAX]
     same = row.micros == record.micros and row.of["key"] == record.key and row.of["value"] == kept
     return same and list(row.of["headers"] or ()) == record.headers and row.day == _kafka_day(record)
 

@@ -18,9 +18,12 @@ Spans = Sequence[tuple[int, int]]
 """Offsets (after, through]."""
 
 
-def within(offset: int, spans: Spans) -> bool:
-    """Whether an offset lies in one of them."""
-    return any(after < offset <= through for after, through in spans)
+def within(offsets: Any, spans: Spans) -> Any:
+    """Whether an offset lies in one of them; of an array, each of its offsets."""
+    found = offsets != offsets
+    for after, through in spans:
+        found |= (after < offsets) & (offsets <= through)
+    return found
 
 
 @dataclass(frozen=True)
@@ -62,17 +65,10 @@ class Known:
         """The configurations that have been in force since an offset was exported."""
         return [one.routing for one in self._pinned.regions.get(tp, ()) if one.through >= offset]
 
-    def may_stand(self, code: int, tp: TopicPartition, offset: int) -> bool:
-        """Whether a table says that it may have a row there."""
+    def may_stand(self, code: int, tp: TopicPartition, offsets: Any) -> Any:
+        """Whether a table says that it may have a row at an offset; of an array, at each of its offsets."""
         cover = self._covers.get((code, tp))
-        return cover is not None and within(offset, cover.spans)
-
-    def may_stand_each(self, code: int, tp: TopicPartition, offsets: Any) -> Any:
-        """The same of each of some offsets."""
-        found, cover = np.zeros(len(offsets), bool), self._covers.get((code, tp))
-        for after, through in cover.spans if cover is not None else ():
-            found |= (after < offsets) & (offsets <= through)
-        return found
+        return within(offsets, () if cover is None else cover.spans)
 
     def is_replayed(self, code: int, tp: TopicPartition, offset: int) -> bool:
         """Whether a replay of dead letters may have added a table's row."""
@@ -92,7 +88,7 @@ class Known:
             return False
         if cover is None:
             return True
-        return (offset <= cover.position or within(offset, cover.spans)) and not within(offset, cover.gaps)
+        return bool(offset <= cover.position or within(offset, cover.spans)) and not within(offset, cover.gaps)
 
     def is_checkable(self, tp: TopicPartition, offset: int) -> bool:
         """Whether the record of an offset can be seen, if there is one."""

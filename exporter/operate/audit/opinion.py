@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from exporter.core.columns import EVENT_TIME
 from exporter.core.routing import Routing, TypeFrom
 from exporter.core.value_format import ValueFormat
-from exporter.operate.audit.records import Record
+from exporter.operate.audit.records import WHOLE_BYTES_MAX, Record
 from exporter.proof.codes import (
     EARLIER,
     EARLIER_UNROUTED,
@@ -33,8 +33,6 @@ from exporter.proof.rules.filters import Filter, has_filters, sifts
 from exporter.proof.rules.routes import Routes, has_routes
 from exporter.proof.rules.values import Unsure
 
-READ_BYTES_MAX = 32 << 20
-"""A longer value is not read: of its table nothing can be said, nor of its contents."""
 IN_VALUES = ("json", "schema", "source")
 """Kinds of TypeFrom whose event type stands in the value."""
 
@@ -64,7 +62,7 @@ class Seen:
 
     def _read(self, key: tuple[ValueFormat, str], readings: Readings) -> Sent | Refused | None:
         record = self.record
-        if record.value is None or record.size > READ_BYTES_MAX:
+        if record.value is None or record.size > WHOLE_BYTES_MAX:
             return None
         try:
             return readings.of(*key).read(record.value, record.tp, record.offset, record.headers)
@@ -111,7 +109,7 @@ class Judge:
     def row_sent(self, seen: Seen) -> Sent:
         """The value that a row is held against. Raises Refused, and Undecided."""
         sent, record = self.sent(seen), seen.record
-        if sent is None and record.value is not None and record.size <= READ_BYTES_MAX:
+        if sent is None and record.value is not None and record.size <= WHOLE_BYTES_MAX:
             reading = self._readings.of(self.format_of(record.tp.topic), self.routing.registry)
             sent = reading.read(record.value, record.tp, record.offset, record.headers, is_row=True)
         if isinstance(sent, Refused) and self.routing.is_earlier:

@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from exporter.core.columns import EVENT_TIME, EVOLVED, JSON_TEXT, NO_COLUMNS
 from exporter.core.routing import Routing
-from exporter.operate.audit.opinion import IN_VALUES, READ_BYTES_MAX, declares_event_time, is_plain, type_beside
-from exporter.operate.audit.records import Record
+from exporter.operate.audit.opinion import IN_VALUES, declares_event_time, is_plain, type_beside
+from exporter.operate.audit.records import WHOLE_BYTES_MAX, Record
 from exporter.operate.audit.rows import Held, Indices, Table
 from exporter.proof.rules.expressions import engine
 from exporter.proof.rules.filters import has_filters
@@ -119,7 +119,7 @@ class Plain:
     def _is_asked(self, one: Record) -> bool:
         """Others are looked at elsewhere."""
         routing, topic = self._routing, one.tp.topic
-        if one.value is None or one.micros is None or one.size > min(READ_BYTES_MAX, routing.record_bytes_max):
+        if one.value is None or one.micros is None or one.size > min(WHOLE_BYTES_MAX, routing.record_bytes_max):
             return False
         if topic not in self._topics:
             self._topics[topic] = is_plain(routing.format_of(topic))

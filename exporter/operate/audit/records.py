@@ -17,7 +17,8 @@ from exporter.memory import bounded
 from offsets.ranges import TopicPartition
 
 WHOLE_BYTES_MAX = 32 << 20
-"""Of a value that is too long anyway (record_bytes_max) so many bytes are kept, or as many as may be in a good one."""
+"""Of a value that is too long anyway (record_bytes_max) so many bytes are kept, or as many as may be in a good one. A
+longer one is not read: of its table nothing can be said, nor of its contents. A dead letter keeps no more either."""
 POLL_RECORDS = 5_000
 STALL_SECS = 60.0
 """How long nothing may come."""

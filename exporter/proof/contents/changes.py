@@ -71,9 +71,7 @@ def _before(was: Any, sent: Any, text: str | None, columns: Mapping[str, Any]) -
         if told:
             yield Difference(f"$.{BEFORE}", "no other value before", shown(told))
         return
-    sure = [
-        name for name, one in columns.items() if all(_is_sure(one, value.get(name)) for value in (was, sent))
-    ]
+    sure = [name for name, one in columns.items() if all(_is_sure(one, image.get(name)) for image in (was, sent))]
     if not told and len(sure) < len(columns):  # an image that cannot be read says nothing
         return
     for name in sure:

@@ -82,12 +82,11 @@ def _place(source: dict[str, Any], is_mongo: bool) -> Any:
     """Where a change stood in the log of its source."""
     if is_mongo:
         return None if source.get("ord") is None else _joined(source, ("ts_ms", "ord"))
-    members = next((some for some in _PLACES if source.get(some[0]) is not None), None)
-    gtid = source.get("gtid")
-    if members is None or gtid is None:
-        return None if members is None else _joined(source, members)
-    place = _joined(source, members)
-    return Unsure if place is Unsure or type(gtid) is not str else f"{place}@{gtid}" if gtid else place
+    members = next((some for some in _PLACES if source.get(some[0]) is not None), ())
+    place, gtid = _joined(source, members) or None, source.get("gtid")
+    if place in (None, Unsure) or not gtid:
+        return place
+    return f"{place}@{gtid}" if type(gtid) is str else Unsure
 
 
 def _joined(source: dict[str, Any], members: tuple[str, ...]) -> Any:

@@ -92,4 +92,4 @@ def test_what_is_known_of_many_offsets_is_what_is_known_of_each(
     assert known.routings(tp, offsets).tolist() == [one.routing for one in held]
     for code, of in ((1, tp), (1, TPS[1]), (2, tp)):
         each = [known.may_stand(code, of, offset) for offset in offsets.tolist()]
-        assert known.may_stand_each(code, of, offsets).tolist() == each
+        assert known.may_stand(code, of, offsets).tolist() == each
