@@ -15,8 +15,7 @@ from typing import Any
 from exporter.catalog.catalogs import CATALOGS
 from exporter.catalog.registrar import Registrar
 from exporter.core.columns import JSON_TEXT, NO_COLUMNS, check_columns
-from exporter.core.ddl import MARK, with_json, with_marks
-from exporter.core.ddl_schema import ddl_schema
+from exporter.core.ddl import NotColumns, ddl_schema
 from exporter.core.evolve import Evolutions, Hint
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.schemas import SchemaColumns, SchemaSource
@@ -97,7 +96,6 @@ class Workbench:
 
 
 def parse_schemas(
-    session: Any,
     declared: dict[str, str],
     specs: Specs | None = None,
     forms: Collection[ValueFormat] = (JSON,),
@@ -105,8 +103,7 @@ def parse_schemas(
 ) -> dict[str, str]:
     """Event type -> Spark schema JSON. Raises ConfigError for all DDL that cannot be used.
 
-    session: Spark's, which parses it; a Later parses what cannot be read without (core/ddl_schema.py); None for whoever
-    has none, and only what can. specs: how tables are cut; by day without. forms: the formats that are to carry them.
+    specs: how tables are cut; by day without. forms: the formats that are to carry them.
     own: names of columns that the exporter writes beside those of each table.
     """
     schemas: dict[str, str] = {}
@@ -115,7 +112,7 @@ def parse_schemas(
     for name in {**declared, **specs.named}:
         try:
             if name in declared:
-                schemas[name] = _schema(session, name, declared[name])
+                schemas[name] = _schema(name, declared[name])
                 for form in forms:
                     format_of(form).schema(schemas[name], name)
             check_columns(schemas.get(name, NO_COLUMNS), name, specs.of(name), own)
@@ -126,7 +123,7 @@ def parse_schemas(
     return schemas
 
 
-def parse_hints(session: Any, settings: Settings) -> dict[str, dict[str, Hint]]:
+def parse_hints(settings: Settings) -> dict[str, dict[str, Hint]]:
     """Event type -> path -> type. Raises ConfigError for all that cannot be used."""
     paths = {name: [*table.hints] for name, table in settings.types.items() if table.hints}
     hinted = {
@@ -134,7 +131,7 @@ def parse_hints(session: Any, settings: Settings) -> dict[str, dict[str, Hint]]:
         for name, found in paths.items()
     }
     hints: dict[str, dict[str, Hint]] = {}
-    for name, schema in parse_schemas(session, hinted).items():
+    for name, schema in parse_schemas(hinted).items():
         fields = json.loads(schema)["fields"]
         if len(fields) != len(paths[name]):
             raise ConfigError(f"types.{name}.hints: each is one type", 'write for example: "sent_at" = "TIMESTAMP"')
@@ -150,24 +147,12 @@ def _hint(field: Mapping[str, Any]) -> Hint:
     return Hint(field["type"], tuple(texts.split(",")) if texts else ())
 
 
-def _schema(session: Any, name: str, ddl: str) -> str:
-    known = ddl_schema(ddl) if session is None or isinstance(session, Later) else None
-    if known is None and isinstance(session, Later):
-        _ = session.session  # pyspark's parser is that of the session that there is
-    return known or _parsed(name, ddl)
-
-
-def _parsed(name: str, ddl: str) -> str:
-    from pyspark.errors import PySparkException
-    from pyspark.sql.types import StructType
-
+def _schema(name: str, ddl: str) -> str:
     try:
-        return with_json(str(StructType.fromDDL(with_marks(ddl)).json()))
-    except (PySparkException, ValueError, TypeError) as error:
-        reason = str(error).strip().splitlines()[0].replace(MARK, "JSON")
-        raise ConfigError(
-            f"types.{name}: the columns are no Spark DDL: {reason}", "write for example: id BIGINT, name STRING"
-        ) from error
+        return ddl_schema(ddl)
+    except NotColumns as error:
+        what = f"types.{name}: the columns are no DDL: {error}"
+        raise ConfigError(what, "write for example: id BIGINT, name STRING, payload JSON") from error
 
 
 def open_workbench(settings: Settings, session: Any = None) -> Workbench:
@@ -182,7 +167,7 @@ def open_workbench(settings: Settings, session: Any = None) -> Workbench:
     later = session if isinstance(session, Later) else Later.of(session, spark.stop)
     lake = Lake(later, settings.store, settings.app, settings.sync, table_options(settings))
     tried(lake)
-    evolving, columns = growth_of(settings, configuration, session)
+    evolving, columns = growth_of(settings, configuration)
     return Workbench(lake, topics, configuration, evolving, open_registry(settings), columns)
 
 
@@ -199,9 +184,9 @@ def as_recorded(configuration: Routing, lake: Lake) -> Routing:
     return next((one for one in versions if f"{CONFIG_PROPERTY}{one.fingerprint()}" in known), configuration)
 
 
-def growth_of(settings: Settings, configuration: Routing, session: Any) -> tuple[Evolutions, FromSchemas]:
+def growth_of(settings: Settings, configuration: Routing) -> tuple[Evolutions, FromSchemas]:
     """Which tables grow, and the columns that follow from schemas. Raises ConfigError."""
-    return evolutions(settings, parse_hints(session, settings)), FromSchemas(configuration)
+    return evolutions(settings, parse_hints(settings)), FromSchemas(configuration)
 
 
 def open_registry(settings: Settings) -> Registry:
@@ -244,19 +229,19 @@ def _session(settings: Settings, short_lived: bool = True) -> Later:
     return Later(lambda: spark.start(where, name, short_lived, java=java), spark.stop, not where.is_local)
 
 
-def schemas_of(settings: Settings, session: Any) -> dict[str, str]:
+def schemas_of(settings: Settings) -> dict[str, str]:
     """Event type -> Spark schema JSON, of the types whose columns the settings declare. Raises ConfigError."""
     forms = [form for _, form in value_formats(settings)]
     specs = specs_of(settings)
     shaped = (name for name, table in settings.types.items() if table.shaping or settings.constants)
     specs = replace(specs, named={**specs.named, **dict.fromkeys(shaped, Spec("none"))})  # their tables: _check_tables
-    return parse_schemas(session, settings.declared, specs, forms, own_names(settings))
+    return parse_schemas(settings.declared, specs, forms, own_names(settings))
 
 
-def added_columns(settings: Settings, session: Any) -> dict[str, str]:
+def added_columns(settings: Settings) -> dict[str, str]:
     """The same of what their functions add, of those that add any."""
     told = {name: table.python_columns for name, table in settings.types.items() if table.python_columns}
-    return parse_schemas(session, told) if told else {}
+    return parse_schemas(told) if told else {}
 
 
 def routing_of(settings: Settings, session: Any) -> Routing:
@@ -264,7 +249,7 @@ def routing_of(settings: Settings, session: Any) -> Routing:
 
     session: None where nothing needs one; then no table is asked.
     """
-    made = checked_routing(settings, schemas_of(settings, session), added_columns(settings, session))
+    made = checked_routing(settings, schemas_of(settings), added_columns(settings))
     if session is None or not made.earlier:
         return made
     return as_recorded(made, Lake(session, settings.store, settings.app, settings.sync))

@@ -84,7 +84,7 @@ THIRD_PARTIES = {
     "spark": "py4j pyspark",
     "told": "",
     "monitor": "prometheus_client",
-    "workbench": "pyspark",
+    "workbench": "",
     "proof": "duckdb fastavro google pyarrow",
     "derive": "pyarrow pyspark",
     "operate": "duckdb msgspec numpy pyarrow pyspark",

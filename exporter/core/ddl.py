@@ -1,113 +1,240 @@
-"""The type JSON in the columns that users declare: Spark's parser knows none. Pure.
+"""Columns as DDL -> Spark's schema, by a parser of our own: Spark's knows no type JSON, and needs a JVM. Pure.
 
-    id BIGINT, payload JSON     as declared
-    id BIGINT, payload <MARK>   for Spark's parser: a type that nobody means
-    payload: string, metadata {"exporter.json": "."}    in the schema that is recorded
+    columns := column, ...  |  STRUCT<column, ...>
+    column  := name [:] type [NOT NULL] [COMMENT 'text']
+    type    := a word | DECIMAL(p, s) | VARCHAR(n) | CHAR(n) | ARRAY<type> | MAP<type, type> | STRUCT<column, ...>
 
-Only a word at the place of a type is one: a column may be called `json`, and a comment may say so.
+What both know is the same text, byte for byte: it is in fingerprints. A column of the type JSON is a text, and says so:
+
+    payload JSON      payload: string, metadata {"exporter.json": "."}
+    xs ARRAY<JSON>    xs: array of string, metadata {"exporter.json": "element"}
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeVar
 
 from exporter.core.columns import JSON_TEXT
 
-MARK = "VARCHAR(1785950062)"
-"""A type that Spark's parser takes; its length is `json` as four bytes."""
-_MARKED = MARK.lower()
-
 _TOKEN = re.compile(
-    r"""(?P<blank>\s+|--[^\r\n]*|/\*.*?\*/)"""
-    r"""|(?P<name>`(?:[^`]|``)*`)"""
-    r"""|(?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
-    r"""|(?P<word>\w+)"""
-    r"""|(?P<sign>.)""",
-    re.DOTALL,
+    r"""(?P<blank>\s+|--[^\r\n]*)"""
+    r"""|(?P<quoted>`(?:[^`]|``)+`)"""
+    r"""|(?P<raw>[rR](?:'[^']*'|"[^"]*"))"""
+    r"""|(?P<text>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")"""
+    r"""|(?P<number>[0-9]+(?:[LSYDF]|BD|E[0-9]+)?\b)"""
+    r"""|(?P<word>[A-Za-z0-9_]+)"""
+    r"""|(?P<sign>[<>(),:])""",
+    re.DOTALL | re.IGNORECASE,
 )
-_INSIDE = {"STRUCT": "fields", "ARRAY": "types", "MAP": "types"}
+_COMMENT = re.compile(r"/\*(?!\+)|\*/")
+_WORDS = {
+    "BOOLEAN": "boolean", "TINYINT": "byte", "BYTE": "byte", "SMALLINT": "short", "SHORT": "short", "INT": "integer",
+    "INTEGER": "integer", "BIGINT": "long", "LONG": "long", "FLOAT": "float", "REAL": "float", "DOUBLE": "double",
+    "DATE": "date", "TIMESTAMP": "timestamp", "TIMESTAMP_NTZ": "timestamp_ntz", "TIMESTAMP_LTZ": "timestamp",
+    "STRING": "string", "BINARY": "binary",
+}  # fmt: skip
+_DECIMALS = ("DECIMAL", "DEC", "NUMERIC")
+_TEXTS = {"VARCHAR": "varchar", "CHAR": "char", "CHARACTER": "char"}
+_DIGITS_MAX = 38
+_ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
+"""What stands for a character behind a backslash; any other one stands for itself."""
+
+
+_KINDS = {*_WORDS, *_DECIMALS, *_TEXTS, "ARRAY", "MAP", "STRUCT", "JSON"}
+T = TypeVar("T")
+
+
+class NotColumns(ValueError):
+    """Text that declares no columns. It says where, and what was due there."""
 
 
 class _Token(NamedTuple):
     kind: str
     text: str
+    at: int
 
 
-def with_marks(ddl: str) -> str:
-    """Columns as DDL with MARK for each type JSON; all else as it is."""
-    return "".join(_marked(_Token(match.lastgroup or "", match.group()) for match in _TOKEN.finditer(ddl)))
+def ddl_schema(ddl: str) -> str:
+    """Spark schema JSON, as Spark writes it. Raises NotColumns."""
+    try:
+        fields = _Columns(ddl).whole()
+    except RecursionError:
+        raise NotColumns("too many types in one another") from None
+    return json.dumps({"type": "struct", "fields": fields}, separators=(",", ":"), sort_keys=True)
 
 
-def _marked(tokens: Iterator[_Token]) -> Iterator[str]:
-    """One text for each token.
+class _Columns:
+    """The tokens of one text, read once from left to right."""
 
-    Of columns and of the fields of a struct a name comes first, then a type (with or without a colon), then whatever
-    else is said; in an array and in a map there are types alone.
-    """
-    opened = ["fields"]
-    due = "name"
-    before = ""
-    parentheses = 0
-    for kind, text in tokens:
-        word = text.upper() if kind == "word" else ""
-        is_type = due == "type" and word == "JSON" and not parentheses
-        yield MARK if is_type else text
-        if kind == "blank":
+    def __init__(self, ddl: str) -> None:
+        self._tokens = [*reversed([*_tokens(ddl)])]
+
+    def whole(self) -> list[dict[str, Any]]:
+        """Its columns; none of an empty text."""
+        fields: list[dict[str, Any]] = []
+        if not self._tokens:
+            return fields
+        if self._is("STRUCT") and self._tokens[-2:-1] and self._tokens[-2].text == "<":
+            self._next()
+            fields = self._struct()["fields"]
+        else:
+            fields = self._fields()
+        if self._tokens:
+            raise self._wrong("a comma or the end is due")
+        return fields
+
+    def _fields(self) -> list[dict[str, Any]]:
+        fields = [self._field()]
+        while self._skips(","):
+            fields.append(self._field())
+        return fields
+
+    def _field(self) -> dict[str, Any]:
+        name = self._name()
+        self._skips(":")
+        texts: list[str] = []
+        kind = self._type("", texts)
+        nullable = not (self._skips("NOT") and self._needs("NULL"))
+        metadata = {"comment": self._text()} if self._skips("COMMENT") else {}
+        metadata |= {JSON_TEXT: ",".join(texts)} if texts else {}
+        return {"name": name, "type": kind, "nullable": nullable, "metadata": metadata}
+
+    def _name(self) -> str:
+        if not self._tokens or self._tokens[-1].kind not in ("quoted", "word"):
+            raise self._wrong("a name is due; one that is no word stands in backquotes")
+        kind, text, _ = self._next()
+        return text[1:-1].replace("``", "`") if kind == "quoted" else text
+
+    def _type(self, path: str, texts: list[str] | None) -> Any:
+        """texts: gets where texts of JSON are, from the nearest field; None of a map's keys, which can be none."""
+        if not self._tokens or (word := self._tokens[-1].text.upper()) not in _KINDS:
+            raise self._wrong("a type is due")
+        self._next()
+        if word == "ARRAY":
+            inner = self._inside(lambda: self._type(_below(path, "element"), texts))
+            return {"type": "array", "elementType": inner, "containsNull": True}
+        if word == "MAP":
+            key, value = self._inside(lambda: self._entry(path, texts))
+            return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": True}
+        if word == "STRUCT":
+            return self._struct()
+        if word == "JSON" and texts is not None:
+            texts.append(path or ".")
+            return "string"
+        if word in _DECIMALS:
+            return self._decimal()
+        if word in _TEXTS:
+            return f"{_TEXTS[word]}({self._numbers(1)[0]})"
+        if word == "TIMESTAMP" and self._skips("WITHOUT"):
+            return "timestamp_ntz" if self._needs("TIME") and self._needs("ZONE") else ""
+        return _WORDS.get(word, word.lower())
+
+    def _entry(self, path: str, texts: list[str] | None) -> tuple[Any, Any]:
+        key = self._type("", None)
+        self._needs(",")
+        return key, self._type(_below(path, "value"), texts)
+
+    def _struct(self) -> dict[str, Any]:
+        return {"type": "struct", "fields": self._inside(lambda: [] if self._is(">") else self._fields())}
+
+    def _inside(self, read: Callable[[], T]) -> T:
+        """What stands between < and >."""
+        self._needs("<")
+        found = read()
+        self._needs(">")
+        return found
+
+    def _decimal(self) -> str:
+        at = self._tokens[-1] if self._tokens else None
+        digits, scale = [*(numbers := self._numbers(2) if self._is("(") else []), *(10, 0)[len(numbers) :]]
+        if not 0 < digits <= _DIGITS_MAX or scale > digits:
+            raise self._wrong(f"a decimal has 1 to {_DIGITS_MAX} digits, as many of them behind the point at most", at)
+        return f"decimal({digits},{scale})"
+
+    def _numbers(self, most: int) -> list[int]:
+        """What stands in parentheses: at most so many."""
+        self._needs("(")
+        numbers = [self._number()]
+        while len(numbers) < most and self._skips(","):
+            numbers.append(self._number())
+        self._needs(")")
+        return numbers
+
+    def _number(self) -> int:
+        if not self._tokens or not self._tokens[-1].text.isdigit():
+            raise self._wrong("a number is due")
+        return int(self._next().text)
+
+    def _text(self) -> str:
+        """One, or several side by side."""
+        found: list[str] = []
+        while self._tokens and self._tokens[-1].kind in ("text", "raw"):
+            found.append(_meant(self._next()))
+        if not found:
+            raise self._wrong("a text is due")
+        return "".join(found)
+
+    def _next(self) -> _Token:
+        return self._tokens.pop()
+
+    def _is(self, word: str) -> bool:
+        return bool(self._tokens) and self._tokens[-1].text.upper() == word
+
+    def _skips(self, word: str) -> bool:
+        """Whether this comes next; it is passed if it does."""
+        there = self._is(word)
+        if there:
+            self._next()
+        return there
+
+    def _needs(self, word: str) -> bool:
+        if not self._skips(word):
+            raise self._wrong(f"{word} is due")
+        return True
+
+    def _wrong(self, what: str, at: _Token | None = None) -> NotColumns:
+        at = at or (self._tokens[-1] if self._tokens else None)
+        return NotColumns(f"at the end: {what}" if at is None else f"at {at.text!r} (character {at.at + 1}): {what}")
+
+
+def _tokens(ddl: str) -> Iterator[_Token]:
+    """What counts of a text. Raises NotColumns."""
+    at = 0
+    while at < len(ddl):
+        if ddl.startswith("/*", at) and not ddl.startswith("/*+", at):
+            at = _behind_comment(ddl, at)
             continue
-        if text in ("(", ")"):
-            parentheses += 1 if text == "(" else -1
-        elif parentheses:
-            pass
-        elif text == "<" and before in _INSIDE:
-            opened.append(_INSIDE[before])
-            due = _first(opened)
-        elif text == ">" and len(opened) > 1:
-            opened.pop()
-            due = ""
-        elif text == ",":
-            due = _first(opened)
-        elif due == "name":
-            due = "type"
-        elif due == "type" and text != ":":
-            due = ""
-        before = word
+        found = _TOKEN.match(ddl, at)
+        if found is None:
+            raise NotColumns(f"at {ddl[at : at + 20]!r} (character {at + 1}): nothing of columns begins so")
+        if found.lastgroup != "blank":
+            yield _Token(str(found.lastgroup), found[0], at)
+        at = found.end()
 
 
-def _first(opened: list[str]) -> str:
-    """What comes first behind what was opened last, and behind each comma in it."""
-    return "name" if opened[-1] == "fields" else "type"
+def _behind_comment(ddl: str, at: int) -> int:
+    """They stand in one another."""
+    depth = 0
+    for found in _COMMENT.finditer(ddl, at):
+        depth += 1 if found[0] == "/*" else -1
+        if not depth:
+            return found.end()
+    raise NotColumns(f"the comment at character {at + 1} has no end")
 
 
-def with_json(spark_json: str) -> str:
-    """Spark schema JSON as parsed from with_marks(): columns of text with their metadata for each MARK."""
-    if _MARKED not in spark_json:
-        return spark_json
-    return json.dumps(_struct(json.loads(spark_json)), separators=(",", ":"))
+def _meant(token: _Token) -> str:
+    """What a text of SQL says. Raises NotColumns."""
+    if token.kind == "raw":
+        return token.text[2:-1]
+    quote, inner = token.text[0], token.text[1:-1]
+    if re.search(r"\\(?:u|U|[0-9]{3})", inner):
+        raise NotColumns(f"at {token.text!r} (character {token.at + 1}): write the character instead of its number")
+    said = re.compile(rf"\\(.)|{quote}{quote}", re.DOTALL)
+    return said.sub(lambda found: quote if found[1] is None else _ESCAPED.get(found[1], found[1]), inner)
 
 
-def _struct(kind: Any) -> Any:
-    return {**kind, "fields": [_field(field) for field in kind["fields"]]}
-
-
-def _field(field: Any) -> Any:
-    paths: list[str] = []
-    kind = _type(field["type"], "", paths)
-    if not paths:
-        return {**field, "type": kind}
-    return {**field, "type": kind, "metadata": {**field.get("metadata", {}), JSON_TEXT: ",".join(paths)}}
-
-
-def _type(kind: Any, path: str, paths: list[str]) -> Any:
-    """The type without marks. paths: gets where these were, from the nearest field of a struct."""
-    if kind == _MARKED:
-        paths.append(path or ".")
-        return "string"
-    if not isinstance(kind, dict):
-        return kind
-    if kind["type"] == "struct":
-        return _struct(kind)
-    part, step = {"array": ("elementType", "element"), "map": ("valueType", "value")}.get(kind["type"], ("", ""))
-    return {**kind, part: _type(kind[part], f"{path}.{step}".lstrip("."), paths)} if part else kind
+def _below(path: str, step: str) -> str:
+    return f"{path}.{step}" if path else step

@@ -281,7 +281,7 @@ def test_a_task_that_slept_through_a_switch_wakes_and_writes_nothing(
         os.kill(sleeper.pid, signal.SIGCONT)
         assert sleeper.wait(60) == 70, sleeper.text
         settings = new.settings()
-        fingerprint = routing(settings, parse_schemas(spark, settings.declared)).fingerprint()
+        fingerprint = routing(settings, parse_schemas(settings.declared)).fingerprint()
         assert f"has been replaced by {fingerprint}" in sleeper.text
         assert "start with the newer configuration" in sleeper.text
     assert export.positions() == at_ease

@@ -198,7 +198,7 @@ class Export:
         reader = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
         configuration = routing_of(settings, spark)
         lake = Lake(spark, settings.store, settings.app, options=table_options(settings))
-        growing, registry = evolutions(settings, parse_hints(spark, settings)), open_registry(settings)
+        growing, registry = evolutions(settings, parse_hints(settings)), open_registry(settings)
         try:
             yield Workbench(lake, reader, configuration, growing, registry, FromSchemas(configuration))
         finally:

@@ -132,7 +132,7 @@ def replay_letters(choose: Choosing, apply: bool, output: Output, load: Loading)
     chosen = choose(settings)
     with open_lake(settings) as lake:
         routing = routing_of(settings, lake.session)
-        evolving, columns = growth_of(settings, routing, lake.session)
+        evolving, columns = growth_of(settings, routing)
         rows = Replay(lake, routing, chosen, open_registry(settings), evolving, columns).run(apply)
 
     def tell(text: Text) -> None:

@@ -33,7 +33,7 @@ def schema(only: str, rescued_rows: int, output: Output, load: Loading) -> None:
 
     settings = load()
     with open_lake(settings) as lake:
-        declared = schemas_of(settings, lake.later)
+        declared = schemas_of(settings)
         names = [name.strip() for name in only.split(",") if name.strip()]
         hints = {name: table.hints for name, table in settings.types.items()}
         for found in table_schemas(lake, declared, hints, names, rescued_rows):

@@ -4,8 +4,8 @@
                               ├─ unrouted: counted
                               └─ each table that takes it ── decoder ── shaper ── row, filtered, or dead letter
 
-By what the workers run: router, decoder, shaper, each record alone (ROUTE). A JVM is started only for columns that
-Spark alone can read (core/ddl_schema.py). What a table has meanwhile of columns that nobody declared is not known here.
+By what the workers run: router, decoder, shaper, each record alone (ROUTE). What a table has meanwhile of columns that
+nobody declared is not known here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import base64
 import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
@@ -25,7 +24,6 @@ import pyarrow as pa
 
 from exporter.arrow.kafka_time import US, held
 from exporter.arrow.own_columns import HEADERS_TYPE
-from exporter.core.ddl_schema import ddl_schema
 from exporter.core.order import StagingOrder
 from exporter.core.routing import Routing
 from exporter.core.shapes import COUNT
@@ -38,7 +36,6 @@ from exporter.formats.frames import read_values, readable, reframed
 from exporter.formats.places import emptied
 from exporter.kafka.sample import Taken
 from exporter.settings.model import Settings
-from exporter.spark import session as spark
 from exporter.workbench import routing_of
 from offsets.ranges import TopicPartition
 
@@ -119,7 +116,7 @@ class Sampled:
 
 def samples(settings: Settings, lines: Iterable[bytes], records: bool) -> Iterator[Sampled]:
     """Each line but empty ones. records: a line is a SampleRecord, else a value as it is. Raises ConfigError."""
-    judge = Judge(_routing(settings), settings)
+    judge = Judge(routing_of(settings, None), settings)
     topic = settings.topics[0] if settings.topics else TOPIC
     for number, line in enumerate(lines, 1):
         if text := line.strip(b"\r\n"):
@@ -136,23 +133,6 @@ def _record(number: int, line: bytes, topic: str) -> Taken:
     except (msgspec.DecodeError, ValueError) as error:
         hint = 'write for example: {"topic": "events", "key": "k", "headers": {"h": "x"}, "value": {"id": 1}}'
         raise ConfigError(f"line {number} of the samples is no record: {error}", hint) from error
-
-
-def _routing(settings: Settings) -> Routing:
-    """The configuration, checked as a start checks it."""
-    told = [*settings.declared.values(), *(one.python_columns for one in settings.types.values())]
-    if all(ddl_schema(one) for one in told if one):
-        return routing_of(settings, None)
-    with closing(_Session(settings)) as session:
-        return routing_of(settings, session.started)
-
-
-class _Session:
-    def __init__(self, settings: Settings) -> None:
-        self.started = spark.start(settings.deployment, "exporter check", short_lived=True, java=settings.store.java)
-
-    def close(self) -> None:
-        spark.stop(self.started)
 
 
 class Judge:

@@ -94,8 +94,8 @@ def test_the_schema_of_each_table_is_told_with_what_found_no_column(
         return iter([table])
 
     monkeypatch.setattr("exporter.operate.schema.schema.table_schemas", tables)
-    monkeypatch.setattr("exporter.workbench.open_lake", lambda _: nullcontext(SimpleNamespace(later=None)))
-    monkeypatch.setattr("exporter.workbench.schemas_of", lambda settings, _: settings.declared)
+    monkeypatch.setattr("exporter.workbench.open_lake", lambda _: nullcontext(SimpleNamespace()))
+    monkeypatch.setattr("exporter.workbench.schemas_of", lambda settings: settings.declared)
     path = tmp_path / "exporter.toml"
     path.write_text(TOML)
     found = CliRunner().invoke(cli, ["schema", "--config", str(path), "--types", "order", "--rescued-rows", "7"])

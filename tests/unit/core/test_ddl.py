@@ -1,4 +1,4 @@
-"""The type JSON in DDL: found where a type stands, and nowhere else."""
+"""Columns as DDL: what they are in Spark's schema, the type JSON among them, and what is said of text that is none."""
 
 from __future__ import annotations
 
@@ -7,48 +7,12 @@ from typing import Any
 
 import pytest
 
-from exporter.core.ddl import MARK, with_json, with_marks
-
-
-@pytest.mark.parametrize(
-    "ddl",
-    [
-        "payload {}",
-        "payload {} NOT NULL COMMENT 'JSON, as sent'",
-        "payload: {}",
-        "id BIGINT, payload\t{}\n",
-        "json {}",
-        "json STRING, JSON {}, `json` {}, `a``json` {}",
-        "`a json` {}, b STRING",
-        "a STRUCT<a: {}, json: INT, b {}>",
-        "a STRUCT<json: ARRAY<{}>, b: DECIMAL(10, 2), c: {}>, d {}",
-        "a ARRAY<{}>, b ARRAY< ARRAY <{}> >, c {}",
-        "a MAP<STRING, {}>, b MAP<STRING, ARRAY<{}>>, c MAP<STRING, STRUCT<json: {}>>",
-        "a DECIMAL(12, 2), b {}",
-        "a /* JSON */ {} -- JSON, json JSON\n, b /* , x */ {}",
-        "a STRING COMMENT \"it's JSON, json\", b {}",
-        "a STRING COMMENT 'it\\'s, json JSON', b {}",
-        "a STRING DEFAULT concat('x', 'y'), b {}",
-        "STRUCT<a: {}, json: INT>",
-        "a struct<b: map<string, {}>, c: {}>, d int",
-    ],
-)
-@pytest.mark.parametrize("written", ["JSON", "json", "Json"])
-def test_json_is_a_type_where_a_type_stands(ddl: str, written: str) -> None:
-    """In any case, at any level; columns, comments and texts that say JSON stay as they are."""
-    assert with_marks(ddl.replace("{}", written)) == ddl.replace("{}", MARK)
-
-
-@pytest.mark.parametrize(
-    "ddl", ["", "id BIGINT", "json INT", "a STRUCT<json: INT>", "a `json`", "jsonb INT, a JSONB", "a <", "a INT )", "'"]
-)
-def test_what_has_no_such_type_stays_as_it_is(ddl: str) -> None:
-    """Also what is no DDL: to say so is up to Spark's parser."""
-    assert with_marks(ddl) == ddl
+from exporter.core.ddl import NotColumns, ddl_schema
 
 
 def field(name: str, kind: Any, **metadata: str) -> dict[str, Any]:
-    return {"name": name, "type": kind, "nullable": True, "metadata": metadata}
+    told = {key.replace("_", "."): value for key, value in metadata.items()}
+    return {"name": name, "type": kind, "nullable": True, "metadata": told}
 
 
 def struct(*fields: dict[str, Any]) -> dict[str, Any]:
@@ -63,27 +27,69 @@ def map_of(kind: Any) -> dict[str, Any]:
     return {"type": "map", "keyType": "string", "valueType": kind, "valueContainsNull": True}
 
 
-def test_the_nearest_field_says_where_the_texts_are() -> None:
-    """By paths through arrays and maps; what else was said of the field stays."""
-    kind = MARK.lower()
-    parsed = struct(
-        field("p", kind, comment="c"),
-        field("xs", array(map_of(kind))),
-        field("s", struct(field("q", kind), field("m", map_of(struct(field("r", array(kind))))))),
-        field("id", "long"),
+@pytest.mark.parametrize(
+    ("ddl", "fields"),
+    [
+        ("payload {}", [field("payload", "string", exporter_json=".")]),
+        ("payload: {} COMMENT 'JSON, as sent'",
+         [field("payload", "string", comment="JSON, as sent", exporter_json=".")]),
+        ("json {}, json STRING, `json`\t{}\n", [field("json", "string", exporter_json="."), field("json", "string"),
+                                              field("json", "string", exporter_json=".")]),
+        ("a STRUCT<a: {}, json: INT>",
+         [field("a", struct(field("a", "string", exporter_json="."), field("json", "integer")))]),
+        ("a STRUCT<json: ARRAY<{}>>, b DECIMAL(10, 2)",
+         [field("a", struct(field("json", array("string"), exporter_json="element"))), field("b", "decimal(10,2)")]),
+        ("a ARRAY< ARRAY <{}> >", [field("a", array(array("string")), exporter_json="element.element")]),
+        ("a MAP<STRING, ARRAY<{}>> -- JSON, json JSON",
+         [field("a", map_of(array("string")), exporter_json="value.element")]),
+        ("a MAP<STRING, STRUCT<json /* JSON */: {}>>",
+         [field("a", map_of(struct(field("json", "string", exporter_json="."))))]),
+        ("STRUCT<a: {}>", [field("a", "string", exporter_json=".")]),
+        (" -- nothing", []),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("written", ["JSON", "json", "Json"])
+def test_json_is_a_type_where_a_type_stands(ddl: str, fields: list[Any], written: str) -> None:
+    """A column of text, of which the nearest field says where the texts are; a name or a comment may say JSON, too."""
+    assert json.loads(ddl_schema(ddl.replace("{}", written))) == struct(*fields)
+
+
+def test_the_text_is_spark_s_to_the_letter() -> None:
+    """It is in fingerprints."""
+    assert ddl_schema("`ä` INT NOT NULL COMMENT 'é'") == (
+        r'{"fields":[{"metadata":{"comment":"\u00e9"},"name":"\u00e4","nullable":false,"type":"integer"}],"type":"struct"}'
     )
-    assert json.loads(with_json(json.dumps(parsed))) == struct(
-        field("p", "string", comment="c", **{"exporter.json": "."}),
-        field("xs", array(map_of("string")), **{"exporter.json": "element.value"}),
-        field("s", struct(
-            field("q", "string", **{"exporter.json": "."}),
-            field("m", map_of(struct(field("r", array("string"), **{"exporter.json": "element"})))),
-        )),
-        field("id", "long"),
-    )  # fmt: skip
 
 
-def test_without_it_the_text_of_a_schema_stays_as_it_is() -> None:
-    """Byte for byte: what was recorded so far has the same fingerprint."""
-    text = '{"fields":[ {"name":"a","type":"varchar(10)","nullable":true,"metadata":{}}],"type":"struct"}'
-    assert with_json(text) is text
+@pytest.mark.parametrize(
+    ("ddl", "says"),
+    [
+        ("a", "at the end: a type is due"),
+        ("a INT b INT", "at 'b' (character 7): a comma or the end is due"),
+        ("a INT,", "at the end: a name is due"),
+        ("a INTERVAL DAY", "at 'INTERVAL' (character 3): a type is due"),
+        ("1L INT", "at '1L' (character 1): a name is due"),
+        ("ä INT", "at 'ä INT' (character 1): nothing of columns begins so"),
+        ("a DECIMAL(39,1)", "a decimal has 1 to 38 digits"),
+        ("a DECIMAL(3,5)", "a decimal has 1 to 38 digits"),
+        ("a VARCHAR", "at the end: ( is due"),
+        ("a JSON(5)", "at '(' (character 7): a comma or the end is due"),
+        ("a ARRAY<JSON", "at the end: > is due"),
+        ("a INT COMMENT x", "at 'x' (character 15): a text is due"),
+        (r"a INT COMMENT '\u00e9'", "write the character instead of its number"),
+        ("a INT /* b", "the comment at character 7 has no end"),
+        ("a INT 'b", "nothing of columns begins so"),
+        ("a " + "ARRAY<" * 100_000, "too many types in one another"),
+    ],
+)
+def test_text_that_declares_no_columns_says_where_and_what_was_due(ddl: str, says: str) -> None:
+    """A start tells it with the name of its type."""
+    with pytest.raises(NotColumns) as refused:
+        ddl_schema(ddl)
+    assert says in str(refused.value)
+
+
+def test_a_key_of_a_map_is_no_text_of_json() -> None:
+    """It is told by its type that it cannot be one."""
+    (one,) = json.loads(ddl_schema("m MAP<JSON, INT>"))["fields"]
+    assert (one["type"]["keyType"], one["metadata"]) == ("json", {})

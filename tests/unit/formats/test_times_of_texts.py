@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from exporter.arrow.kafka_time import US
-from exporter.core.ddl_schema import ddl_schema
+from exporter.core.ddl import ddl_schema
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.value_format import ValueFormat
 from exporter.formats.decoder import Decoder
@@ -66,7 +66,7 @@ def test_an_event_time_in_an_envelope_is_read_alike(text: str) -> None:
     form, after = ValueFormat(envelope="debezium"), {"at": "2024-01-05T10:11:12Z"}
     change = {"op": "c", "after": after, "source": {"db": "a", "table": "b", "moment": text}, "ts_ms": 1}
     config = Routing(
-        TypeFrom("topic"), EventTime("json", "source.moment"), (("t", ddl_schema("at TIMESTAMP") or ""),),
+        TypeFrom("topic"), EventTime("json", "source.moment"), (("t", ddl_schema("at TIMESTAMP")),),
         value_format=form, event_time_min_us=-(2**62), event_time_ahead_max_secs=10**9,
     )  # fmt: skip
     kafka = pa.array([2 * 10**15], US)

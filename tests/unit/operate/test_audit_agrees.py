@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from exporter.arrow.own_columns import SHAPING_SCHEMA
-from exporter.core.ddl_schema import ddl_schema
+from exporter.core.ddl import ddl_schema
 from exporter.core.routing import Routing
 from exporter.core.schemas import KnownSchemas
 from exporter.formats.decoder import Decoder
@@ -58,9 +58,9 @@ def rules(tmp_path_factory: pytest.TempPathFactory) -> Routing:
         more="[constants]\n" + "\n".join(f"{name} = {json.dumps(value)}" for name, value in CONSTANTS.items()),
     )  # fmt: skip
     settings = export.settings()
-    schemas = {name: ddl_schema(text) or "" for name, text in settings.declared.items()}
+    schemas = {name: ddl_schema(text) for name, text in settings.declared.items()}
     added = {name: table.python_columns for name, table in settings.types.items() if table.python_columns}
-    return routing(settings, schemas, {name: ddl_schema(text) or "" for name, text in added.items()})
+    return routing(settings, schemas, {name: ddl_schema(text) for name, text in added.items()})
 
 
 def record_of(case: Any, offset: int) -> dict[str, Any]:

@@ -13,8 +13,7 @@ import pytest
 
 from exporter.cli.verbs.infer import ASSUMED
 from exporter.core.columns import EVOLVED, JSON_TEXT
-from exporter.core.ddl import with_marks
-from exporter.core.ddl_schema import ddl_schema
+from exporter.core.ddl import ddl_schema
 from exporter.core.evolve import Evolution
 from exporter.core.routing import EventTime, TypeFrom
 from exporter.core.seen import At
@@ -381,7 +380,7 @@ def test_the_file_tells_its_doubts_beside_the_columns(tmp_path: Path, settings: 
         "-- in 1 of 2,000 records",
         "-- user_id STRING,",
     ]
-    schema = ddl_schema(with_marks(load(path, {}, {}).declared["a"]))
+    schema = ddl_schema(load(path, {}, {}).declared["a"])
     assert schema is not None and [one["name"] for one in json.loads(schema)["fields"]] == ["in", "type", "user"]
 
 

@@ -257,22 +257,22 @@ def test_raw_values_have_a_column_that_no_constant_takes() -> None:
 
 def test_a_decoded_column_may_have_a_name_that_the_table_cannot_have_if_it_is_dropped() -> None:
     """`day` of a value, where tables are cut by day: what the table has is what counts."""
-    (decoded,) = schemas_of(loaded(ORDER + "drop = ['day']\n"), None).values()
+    (decoded,) = schemas_of(loaded(ORDER + "drop = ['day']\n")).values()
     assert json.loads(decoded) == json.loads(DECODED)
     with pytest.raises(ConfigError, match="column 'day': the exporter writes"):
-        schemas_of(loaded(), None)
+        schemas_of(loaded())
 
 
 def test_a_constant_may_cut_tables() -> None:
     """As any other column that a table has."""
     settings = loaded(ORDER + "drop = ['day']\npartition_columns = ['zone']\n[constants]\nzone = 3\n")
-    found = checked_routing(settings, schemas_of(settings, None))
+    found = checked_routing(settings, schemas_of(settings))
     assert names_of(found.columns_of("order"))[-1] == "zone"
     plain = loaded(ORDER.replace(", day DATE", "") + "partition_columns = ['zone']\n[constants]\nzone = 3\n")
-    assert checked_routing(plain, schemas_of(plain, None)).decoded_of("order") == columns("id", "mail", "amount")
+    assert checked_routing(plain, schemas_of(plain)).decoded_of("order") == columns("id", "mail", "amount")
     with pytest.raises(ConfigError, match="column of this type cannot cut"):
         settings = loaded(ORDER + "drop = ['day']\npartition_columns = ['zone']\n[constants]\nzone = 0.5\n")
-        checked_routing(settings, schemas_of(settings, None))
+        checked_routing(settings, schemas_of(settings))
 
 
 def test_the_order_of_types_in_the_file_is_no_part_of_the_configuration() -> None:
@@ -284,4 +284,4 @@ def test_the_order_of_types_in_the_file_is_no_part_of_the_configuration() -> Non
 def test_a_values_verdict_goes_by_what_is_decoded_and_not_by_what_is_kept() -> None:
     """The decoder's version is that of the columns that values are read into, also where a table drops them."""
     settings = loaded("[types.order]\ncolumns = 'id INT, s STRUCT<b BOOLEAN NOT NULL>'\ndrop = ['s']\n")
-    assert checked_routing(settings, schemas_of(settings, None)).decoder_version == EMPTY_FLAGS
+    assert checked_routing(settings, schemas_of(settings)).decoder_version == EMPTY_FLAGS

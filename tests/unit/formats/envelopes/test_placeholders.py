@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 from exporter.arrow.kafka_time import US
-from exporter.core.ddl_schema import ddl_schema
+from exporter.core.ddl import ddl_schema
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.value_format import ValueFormat
 from exporter.formats.decoder import Decoder

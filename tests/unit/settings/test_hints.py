@@ -1,9 +1,8 @@
-"""Hints of the types of evolved columns, as Spark reads them."""
+"""Hints of the types of evolved columns, as they are read."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,8 +11,6 @@ from exporter.errors import ConfigError
 from exporter.settings.load import load
 from exporter.settings.model import Settings
 from exporter.workbench import parse_hints
-
-pytestmark = pytest.mark.spark
 
 
 def settings(root: Path, hints: str) -> Settings:
@@ -26,10 +23,10 @@ def settings(root: Path, hints: str) -> Settings:
     return load(path, {}, {})
 
 
-def test_a_hint_is_any_type_that_a_column_can_have(spark: Any, tmp_path: Path) -> None:
+def test_a_hint_is_any_type_that_a_column_can_have(tmp_path: Path) -> None:
     """Nested ones and JSON too; of a path, also below arrays."""
     text = '"a.b" = "DECIMAL(12,2)", "items[].at" = "timestamp", raw = "ARRAY<JSON>", j = "JSON"'
-    assert parse_hints(spark, settings(tmp_path, text)) == {
+    assert parse_hints(settings(tmp_path, text)) == {
         "order": {
             "a.b": Hint("decimal(12,2)"),
             "items[].at": Hint("timestamp"),
@@ -43,7 +40,7 @@ WRONG = ["NUMBER", "BIGINT, b STRING", "TIMESTAMP_NTZ", "STRUCT<a: TIMESTAMP_NTZ
 
 
 @pytest.mark.parametrize("hint", WRONG)
-def test_what_is_no_type_of_an_evolved_column_is_refused(spark: Any, tmp_path: Path, hint: str) -> None:
+def test_what_is_no_type_of_an_evolved_column_is_refused(tmp_path: Path, hint: str) -> None:
     """At the start, with the type that it is of: a commit that Delta refuses would park the table for ever."""
     with pytest.raises(ConfigError, match=r"types\.order"):
-        parse_hints(spark, settings(tmp_path, f'a = "{hint}"'))
+        parse_hints(settings(tmp_path, f'a = "{hint}"'))

@@ -1,4 +1,4 @@
-"""The DDL that `infer` and `schema` write, read by Spark: it is the schema that it was made from."""
+"""The DDL that `infer` and `schema` write, read as settings are: it is the schema that it was made from."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from exporter.operate.ddl import ddl_of
 from exporter.operate.infer.columns import hints_of, inferred_fields
 from exporter.operate.infer.looks import Looks
 from exporter.workbench import parse_schemas
-
-pytestmark = [pytest.mark.spark]
 
 WORDS = """all and anti any array as at authorization between binary bigint boolean both by byte case cast char check
 collate column comment constraint create cross current_date current_time cube day date dayofyear decimal default delete
@@ -54,7 +52,7 @@ def told(kind: Any, metadata: Any) -> Any:
 
 
 @pytest.mark.parametrize("names", [WORDS, ODD], ids=["words of SQL", "odd names"])
-def test_spark_reads_the_schema_that_was_written(names: list[str], spark: Any) -> None:
+def test_the_schema_that_was_written_is_read(names: list[str]) -> None:
     """Every name as a column and within one; any JSON wherever it stands."""
     made, wanted = random.Random(7), {}
     for number in range(20):
@@ -63,6 +61,6 @@ def test_spark_reads_the_schema_that_was_written(names: list[str], spark: Any) -
             value = {name: nested(made, names) for name in made.sample(names, min(len(names), 40))}
             looks.add(value, At("t", 0, at), 1)
         wanted[f"t{number}"] = inferred_fields(looks, Evolution(hints_of(looks), keys_max=250))
-    parsed = parse_schemas(spark, {name: ",\n".join(ddl_of(fields)) for name, fields in wanted.items()})
+    parsed = parse_schemas({name: ",\n".join(ddl_of(fields)) for name, fields in wanted.items()})
     for name, fields in wanted.items():
         assert told(json.loads(parsed[name]), {}) == told({"type": "struct", "fields": fields}, {})
