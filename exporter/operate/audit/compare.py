@@ -19,6 +19,7 @@ import numpy as np
 
 from exporter.arrow.kafka_time import NO_DAY
 from exporter.core.record_columns import has_cdc
+from exporter.core.value_format import ValueFormat
 from exporter.operate.audit.batch import At, Batch, Numbers
 from exporter.operate.audit.job import Job
 from exporter.operate.audit.known import Known
@@ -33,7 +34,7 @@ from exporter.proof.codes import EARLIER, EITHER, LETTERS, NOT_HERE, UNKNOWN, WH
 from exporter.proof.contents import changes
 from exporter.proof.contents.compare import NOTHING_SURE, Configured, Difference
 from exporter.proof.contents.times import DAY_US
-from exporter.proof.readers.reader import Refused, Undecided
+from exporter.proof.readers.reader import Sent, Undecided
 from exporter.proof.readers.reading import Readings
 from exporter.proof.rules.computing import Asked, Computed, Computing
 
@@ -283,14 +284,19 @@ class Comparison:
             name, plain = self.tally.names[row.code], is_plain(judge.format_of(topic))
             made = Configured.of(judge.routing, name, self.pinned.views[name].schema_json)
             self._configured[key] = made if plain else replace(made, time=None)
-        configured = self._configured[key]
+        configured, sent = self._configured[key], list[Sent]()
+
+        def document(_: bytes) -> Any:
+            sent.append(judge.row_sent(seen))
+            return sent[0].document
+
         try:
-            found = configured.differences(
-                seen.record.value, row.of, row.rescued, row.time, lambda _: judge.row_sent(seen).document, computed
-            )
-            return [*found, *_changes(configured, judge, row, seen)] if row.change and has_cdc(judge.routing) else found
+            found = configured.differences(seen.record.value, row.of, row.rescued, row.time, document, computed)
         except (Undecided, RecursionError):
             return None
+        if not sent or not row.change or not has_cdc(judge.routing):
+            return found
+        return [*found, *_changes(configured, judge.format_of(topic), row, seen.record, sent[0])]
 
     def _says_right(self, row: Row, seen: Seen, number: int) -> bool:
         """Whether what a row says of its record is right, where it says it: day, times, key, headers."""
@@ -307,15 +313,13 @@ class Comparison:
         return row.headers is None or list(row.headers) == record.headers
 
 
-def _changes(configured: Configured, judge: Judge, row: Row, seen: Seen) -> Iterable[Difference]:
-    """Where a row does not say what was done to it. Raises Undecided."""
-    try:
-        sent = judge.row_sent(seen)
-    except Refused:
-        return ()
+def _changes(
+    configured: Configured, form: ValueFormat, row: Row, record: Record, sent: Sent
+) -> Iterable[Difference]:
+    """Where a row does not say what was done to it."""
     fields = configured.root.fields if configured.made is None else {}
-    columns = {name: fields.get(name) for name in judge.format_of(seen.record.tp.topic).before}
-    return changes.differences(sent.change, seen.record.key, sent.document, row.change, columns)
+    columns = {name: fields.get(name) for name in form.before}
+    return changes.differences(sent.change, record.key, sent.document, row.change, columns)
 
 
 def _is_letter_of(row: Row, record: Record) -> bool:
