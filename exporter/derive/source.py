@@ -107,8 +107,8 @@ class Pinned:
 
     def has_columns_of(self, version: int) -> bool:
         """Whether its columns are those of an earlier version, of which the log still tells."""
-        if version < 0:
-            return False
+        if version < 0 or version == self.view.version:
+            return version >= 0
         try:
             return self.table.view_at(version).schema_json == self.view.schema_json
         except LogCleaned:
