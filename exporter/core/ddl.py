@@ -41,8 +41,6 @@ _TEXTS = {"VARCHAR": "varchar", "CHAR": "char", "CHARACTER": "char"}
 _DIGITS_MAX = 38
 _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 """What stands for a character behind a backslash; any other one stands for itself."""
-
-
 _KINDS = {*_WORDS, *_DECIMALS, *_TEXTS, "ARRAY", "MAP", "STRUCT", "JSON"}
 T = TypeVar("T")
 

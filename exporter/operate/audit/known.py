@@ -20,7 +20,7 @@ Spans = Sequence[tuple[int, int]]
 
 def within(offsets: Any, spans: Spans) -> Any:
     """Whether an offset lies in one of them; of an array, each of its offsets."""
-    found = offsets != offsets
+    found = offsets != offsets  # of none: False for each
     for after, through in spans:
         found |= (after < offsets) & (offsets <= through)
     return found

@@ -93,3 +93,5 @@ def test_what_is_known_of_many_offsets_is_what_is_known_of_each(
     for code, of in ((1, tp), (1, TPS[1]), (2, tp)):
         each = [known.may_stand(code, of, offset) for offset in offsets.tolist()]
         assert known.may_stand(code, of, offsets).tolist() == each
+        told = [*spans, *([] if replayed is None else [(-1, replayed)])] if (code, of) == (1, tp) else []
+        assert each == [any(after < offset <= through for after, through in told) for offset in offsets.tolist()]
