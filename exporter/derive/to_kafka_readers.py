@@ -22,6 +22,7 @@ from exporter.proof.contents import documents, times
 from exporter.proof.contents.typed import Day, Either, Floating, Instant, Pairs
 from exporter.proof.readers.formats import reader_of as values_of
 from exporter.proof.readers.reader import Refused
+from exporter.proof.readers.reading import framed
 from exporter.registry.protobuf import as_one_set
 from exporter.registry.server import Client, Server, whole
 
@@ -137,12 +138,10 @@ class RegisteredReader:
         return told(self._columns, row, row_scalar, self._lossy)
 
     def read(self, data: bytes) -> Any:
-        if len(data) < 5 or data[0]:
-            raise Refused("it has no schema's id")
-        number = int.from_bytes(data[1:5], "big")
+        number, body = framed(data)
         if number not in self._schemas:
             self._schemas[number] = self._schema(number)
-        sent = self._values.read(data[5:], self._schemas[number])
+        sent = self._values.read(body, self._schemas[number])
         return told(self._columns, sent.document, self._scalar, self._lossy)
 
     def _schema(self, number: int) -> SchemaText:

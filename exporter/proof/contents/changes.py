@@ -16,12 +16,11 @@ from exporter.proof.contents.compare import Difference
 from exporter.proof.contents.documents import NotJson, read, shown
 from exporter.proof.contents.shapes import Leaf
 from exporter.proof.contents.typed import Instant
-from exporter.proof.rules.values import Unsure
+from exporter.proof.rules.values import INTEGERS, Unsure
 
 NOT_SENT = b"__debezium_unavailable_value"
 """What Debezium puts in the stead of a value that its source did not send."""
 _NOT_SENT = (NOT_SENT.decode(), base64.b64encode(NOT_SENT).decode(), NOT_SENT.hex())
-_BITS = {"byte": 7, "short": 15, "integer": 31, "long": 63}
 
 
 @dataclass(frozen=True)
@@ -83,8 +82,9 @@ def _is_sure(column: Any, value: Any) -> bool:
     """Whether such a column surely has this value as it was sent."""
     if not isinstance(column, Leaf) or column.evolved:
         return False
-    if type(value) is int and column.kind in _BITS:
-        return -(1 << _BITS[column.kind]) <= value < 1 << _BITS[column.kind]
+    if type(value) is int and column.kind in INTEGERS:
+        most = 1 << (INTEGERS[column.kind] - 1)
+        return -most <= value < most
     if type(value) is str and column.kind == "string":
         return not any(one in value for one in _NOT_SENT)
     return type(value) is bool and column.kind == "boolean"

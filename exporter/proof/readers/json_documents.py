@@ -8,8 +8,8 @@ from urllib.parse import unquote
 
 from exporter.core.schemas import SchemaText
 from exporter.core.value_format import ValueFormat
-from exporter.proof.contents.documents import NotJson, read
-from exporter.proof.readers.reader import Refused, Sent
+from exporter.proof.contents.documents import read
+from exporter.proof.readers.reader import Refused, Sent, object_in
 from exporter.proof.readers.semantics import CONNECT, VARIABLE, ZONED, meant
 
 DEPTH_MAX = 100
@@ -21,7 +21,7 @@ class JsonDocuments:
 
     def read(self, body: bytes, schema: SchemaText | None) -> Sent:
         """See Reader."""
-        return Sent(_object(body))
+        return Sent(object_in(body, read))
 
 
 class TitledJson:
@@ -33,7 +33,7 @@ class TitledJson:
 
     def read(self, body: bytes, schema: SchemaText | None) -> Sent:
         """See Reader."""
-        document = _object(body)
+        document = object_in(body, read)
         schema = SchemaText("JSON", self._only) if schema is None else schema
         whole = json.loads(schema.text)
         title = whole.get("title") if type(whole) is dict else None
@@ -121,7 +121,7 @@ class ConnectJson:
 
     def read(self, body: bytes, schema: SchemaText | None) -> Sent:
         """See Reader."""
-        found = _object(body)
+        found = object_in(body, read)
         if set(found) != {"schema", "payload"}:
             raise Refused("no payload beside a schema")
         told, payload = found.get("schema"), found["payload"]
@@ -163,13 +163,3 @@ class RawValues:
             return Sent({"value": body.decode("utf-8") if self._is_text else body})
         except UnicodeDecodeError as error:
             raise Refused(str(error)) from error
-
-
-def _object(body: bytes) -> dict[str, Any]:
-    try:
-        found = read(body)
-    except NotJson as error:
-        raise Refused(str(error)) from error
-    if type(found) is not dict:
-        raise Refused("no object")
-    return found

@@ -11,7 +11,7 @@ from typing import Any
 
 from exporter.proof.contents.documents import NotJson, read, read_bare
 from exporter.proof.contents.times import DAY_US, date_text
-from exporter.proof.readers.reader import Refused, Undecided
+from exporter.proof.readers.reader import Undecided, object_in
 
 _UUID_KINDS, _UUID_BYTES = ("4", "04"), 16
 _BITS = {"$numberInt": 31, "$numberLong": 63}
@@ -21,12 +21,7 @@ _MINUS_ZERO = re.compile(r":\s*-0\s*[,}]")
 
 def document(text: str) -> dict[str, Any]:
     """Raises Refused, and Undecided."""
-    try:
-        found = read_bare(text)
-    except NotJson as error:
-        raise Refused(str(error)) from error
-    if type(found) is not dict:
-        raise Refused("no object")
+    found = object_in(text, read_bare)
     if "$" in text and _MINUS_ZERO.search(text):
         raise Undecided("whether -0 is a whole number depends on its form")
     return {name: _plain(one) for name, one in found.items()}

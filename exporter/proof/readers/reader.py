@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from exporter.core.schemas import SchemaText
 from exporter.proof.contents.changes import Change
@@ -36,6 +37,20 @@ class Sent:
     enveloped: Any = None
     change: Change | None = None
     comparable: bool = True
+
+
+Text = TypeVar("Text", str, bytes)
+
+
+def object_in(text: Text, read: Callable[[Text], Any]) -> dict[str, Any]:
+    """The object that a text of JSON is. read: as documents.read. Raises Refused."""
+    try:
+        found = read(text)
+    except NotJson as error:
+        raise Refused(str(error)) from error
+    if type(found) is not dict:
+        raise Refused("no object")
+    return found
 
 
 class Reader(Protocol):

@@ -72,11 +72,8 @@ class Reading:
             return self._of_glue(value, tp, offset, is_row)
         if self._form.frame != "confluent":
             return None, value
-        if len(value) < HEAD or value[0] != 0:
-            raise Refused("no frame")
-        if not self._form.has_ids:
-            return None, value[HEAD:]
-        return self._decided(int.from_bytes(value[1:HEAD], "big"), tp, offset, is_row), value[HEAD:]
+        number, body = framed(value)
+        return self._decided(number, tp, offset, is_row) if self._form.has_ids else None, body
 
     def _of_glue(self, value: bytes, tp: TopicPartition, offset: int, is_row: bool) -> tuple[SchemaText | None, bytes]:
         if value[:2] not in (b"\3\0", b"\3\5") or len(value) < GLUE_HEAD:
@@ -113,6 +110,13 @@ class Reading:
         if isinstance(decision, Unknown):
             raise Refused(f"schema id {schema_id} is unknown")
         return decision
+
+
+def framed(value: bytes) -> tuple[int, bytes]:
+    """The id in Confluent's frame, and what follows. Raises Refused."""
+    if len(value) < HEAD or value[0] != 0:
+        raise Refused("no frame")
+    return int.from_bytes(value[1:HEAD], "big"), value[HEAD:]
 
 
 def _decompressed(body: bytes) -> bytes:
