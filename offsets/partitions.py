@@ -9,16 +9,23 @@
     hour   day DATE, hour INT        hours since 1970
     month  month STRING, 2026-11     months since 1970
     none   no column                 always 0
+    week   week DATE, its Monday     weeks since Monday, 29 December 1969
 
 Key 0 is that of a record without a time. A column in its own right (`identity`) stands behind those of the time, with
 a value's text as Delta writes it. What is stored is for ever: an entry is never changed, and a folder that it once
-made parses for ever. A folder says by itself what it is: no column of one of the names above is one in its own right.
+made parses for ever.
+
+The names of the first four tell the unit: no column in its own right was ever called `day`, `hour` or `month`. Earlier
+versions allowed `week` for such a column, and any other name that a later unit could have. So a later unit is `named`:
+its tables say it in a property, and without that property the names mean what they always meant. A folder of such a
+table says its values alone: its partition is that of columns in their own right, with the same folder and values.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, timezone
 from functools import cached_property, lru_cache
@@ -31,6 +38,8 @@ TEXT_BYTES_MAX = 200
 """Bytes of a text as a folder has it: with the column's name it has to fit into a file system's 255."""
 IDENTITY_NAME = re.compile(r"[A-Za-z0-9_]{1,50}\Z")
 """What a column in its own right may be called: plain in a folder."""
+UNIT_PROPERTY = "exporter.partition_by"
+"""Property of a table that names its unit, where its columns alone do not tell it."""
 PARSED_MAX = 1 << 14
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.")
 
@@ -53,6 +62,8 @@ class Unit:
     """A way to cut by time. key: of microseconds since 1970. begin_us: its inverse; None where nothing ever ends.
 
     begin: the begin of a partition, UTC, from the texts of its columns; ValueError if they are none.
+    width_us: of each partition, where all have the same; else 0. first_us: the begin of key 0 then.
+    named: whether a table has to say that it is cut so, because its columns alone do not.
     """
 
     name: str
@@ -60,6 +71,9 @@ class Unit:
     key: Callable[[int], int]
     begin_us: Callable[[int], int] | None
     begin: Callable[[Sequence[str]], datetime]
+    width_us: int = 0
+    first_us: int = 0
+    named: bool = False
 
 
 @dataclass(frozen=True, order=True)
@@ -82,6 +96,11 @@ class Spec:
     def column_names(self) -> tuple[str, ...]:
         """The table's partition columns, in their order."""
         return (*(column.name for column in self.unit.columns), *self.identity)
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """Of a table that is cut so, beside its partition columns."""
+        return {UNIT_PROPERTY: self.time} if self.unit.named else {}
 
     def of_key(self, key: int, texts: Sequence[str | None] = ()) -> Partition:
         """texts: of the columns in their own right, None for null; each fits()."""
@@ -115,16 +134,26 @@ class Partition:
     key: int
     texts: tuple[str, ...] = ()
 
+    @property
+    def begin(self) -> datetime | None:
+        """Its first moment, UTC; None of one without a time. Raises BadPartition outside of the years 1 to 9999."""
+        begin_us = self.spec.unit.begin_us
+        try:
+            return None if begin_us is None else _EPOCH + timedelta(microseconds=begin_us(self.key))
+        except (OverflowError, ValueError):
+            raise BadPartition(f"no time that a table can hold: {self!r}") from None
+
     @cached_property
     def values(self) -> dict[str, str | None]:
         """Delta's partitionValues. Raises BadPartition for a time outside of the years 1 to 9999."""
-        unit = self.spec.unit
-        try:
-            begin = _EPOCH + timedelta(microseconds=unit.begin_us(self.key) if unit.begin_us else 0)
-        except (OverflowError, ValueError):
-            raise BadPartition(f"no time that a table can hold: {self!r}") from None
+        begin = self.begin or _EPOCH
         own = {name: None if text == NULL else text for name, text in zip(self.spec.identity, self.texts, strict=True)}
-        return {**{column.name: column.text(begin) for column in unit.columns}, **own}
+        return {**{column.name: column.text(begin) for column in self.spec.time_columns}, **own}
+
+    @property
+    def time_text(self) -> str:
+        """Its day, or what its unit has in place: the value of its first column of the time; empty without one."""
+        return (self.values[self.spec.time_columns[0].name] or "") if self.spec.time_columns else ""
 
     @property
     def folder(self) -> str:
@@ -159,10 +188,10 @@ def fits(text: str) -> bool:
 
 
 @lru_cache(PARSED_MAX)
-def parse(folder: str) -> Partition:
-    """The inverse of Partition.folder. Raises BadPartition."""
+def parse(folder: str, unit: str = "") -> Partition:
+    """The inverse of Partition.folder. unit: as in of_columns(). Raises BadPartition."""
     parts = [part.partition("=") for part in folder.split("/")] if folder else []
-    spec = of_columns(tuple(name for name, _, _ in parts))
+    spec = of_columns(tuple(name for name, _, _ in parts), unit)
     if spec is None or not all(equals for _, equals, _ in parts):
         raise BadPartition(f"not a partition of ours: {folder!r}")
     texts = (None if text == NULL else _unescaped(text) for _, _, text in parts)
@@ -172,14 +201,26 @@ def parse(folder: str) -> Partition:
     return found
 
 
-def of_columns(names: Sequence[str]) -> Spec | None:
-    """The spec whose partition columns these are, in their order."""
-    for unit in _LONGEST_FIRST:
-        own = tuple(column.name for column in unit.columns)
+def of_columns(names: Sequence[str], unit: str = "") -> Spec | None:
+    """The spec whose partition columns these are, in their order. unit: that the table names; empty if none."""
+    for one in [UNITS[unit]] if unit in UNITS else [] if unit else _LONGEST_FIRST:
+        own = tuple(column.name for column in one.columns)
         if tuple(names[: len(own)]) == own:
             rest = tuple(names[len(own) :])
-            return Spec(unit.name, rest) if all(map(may_be_identity, rest)) and len({*rest}) == len(rest) else None
+            return Spec(one.name, rest) if all(map(may_be_identity, rest)) and len({*rest}) == len(rest) else None
     return None
+
+
+def time_text(folder: str) -> str:
+    """What a folder alone says of its rows' time, as Partition.time_text; empty if nothing. Raises BadPartition.
+
+    A column in its own right that is called as a named unit calls its own is taken for that where its text can be one.
+    """
+    texts = [parse(folder).time_text]
+    for unit in (one.name for one in UNITS.values() if one.named):
+        with suppress(BadPartition):
+            texts.append(parse(folder, unit).time_text)
+    return max(texts)
 
 
 def may_be_identity(name: str) -> bool:
@@ -212,6 +253,14 @@ def _midnight(text: str) -> datetime:
     return datetime.combine(date.fromisoformat(text), time.min, timezone.utc)
 
 
+def _monday(text: str) -> datetime:
+    """Raises ValueError for another day."""
+    midnight = _midnight(text)
+    if midnight.weekday() != 0:
+        raise ValueError(f"no Monday: {text!r}")
+    return midnight
+
+
 def _month_key(micros: int) -> int:
     moment = _EPOCH + timedelta(microseconds=micros)
     return (moment.year - 1970) * 12 + moment.month - 1
@@ -222,23 +271,37 @@ def _month_begin_us(key: int) -> int:
     return (datetime(1970 + years, month + 1, 1, tzinfo=timezone.utc) - _EPOCH) // _US
 
 
-_DAY_US, _HOUR_US = 86_400_000_000, 3_600_000_000
+def _even(
+    name: str,
+    width_us: int,
+    columns: tuple[Column, ...],
+    begin: Callable[[Sequence[str]], datetime],
+    first_us: int = 0,
+    named: bool = False,
+) -> Unit:
+    """A unit whose partitions are all as long as one another."""
+    return Unit(
+        name,
+        columns,
+        lambda micros: (micros - first_us) // width_us,
+        lambda key: key * width_us + first_us,
+        begin,
+        width_us,
+        first_us,
+        named,
+    )
+
+
+_DAY_US = 86_400_000_000
 _DAY_COLUMN = Column("day", "date", lambda begin: begin.date().isoformat())
 UNITS: dict[str, Unit] = {
     unit.name: unit
     for unit in (
-        Unit(
-            "day",
-            (_DAY_COLUMN,),
-            lambda micros: micros // _DAY_US,
-            lambda key: key * _DAY_US,
-            lambda texts: _midnight(texts[0]),
-        ),
-        Unit(
+        _even("day", _DAY_US, (_DAY_COLUMN,), lambda texts: _midnight(texts[0])),
+        _even(
             "hour",
+            _DAY_US // 24,
             (_DAY_COLUMN, Column("hour", "integer", lambda begin: str(begin.hour))),
-            lambda micros: micros // _HOUR_US,
-            lambda key: key * _HOUR_US,
             lambda texts: _midnight(texts[0]) + timedelta(hours=int(texts[1])),
         ),
         Unit(
@@ -249,11 +312,19 @@ UNITS: dict[str, Unit] = {
             lambda texts: _midnight(f"{texts[0]}-01"),
         ),
         Unit("none", (), lambda micros: 0, None, lambda texts: _EPOCH),
+        _even(
+            "week",
+            7 * _DAY_US,
+            (Column("week", "date", lambda begin: begin.date().isoformat()),),
+            lambda texts: _monday(texts[0]),
+            first_us=-3 * _DAY_US,  # 1970 began on a Thursday
+            named=True,
+        ),
     )
 }
 """What `partition_by` can be."""
-_LONGEST_FIRST = sorted(UNITS.values(), key=lambda unit: -len(unit.columns))
-TIME_NAMES = frozenset(column.name for unit in UNITS.values() for column in unit.columns)
-"""Names that no column in its own right may have, compared in lower case."""
+_LONGEST_FIRST = sorted((unit for unit in UNITS.values() if not unit.named), key=lambda unit: -len(unit.columns))
+TIME_NAMES = frozenset(column.name for unit in _LONGEST_FIRST for column in unit.columns)
+"""Names that no column in its own right may have, compared in lower case: they tell a unit."""
 DAY = Spec()
 """That of the dead letters, and of every table that an earlier version made."""

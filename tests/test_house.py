@@ -35,7 +35,7 @@ MAY_USE = {
     "executor": "core formats shape arrow stores ground offsets",
     "formats": "core arrow ground offsets",
     "shape": "core arrow ground offsets",
-    "arrow": "",
+    "arrow": "offsets",
     "stores": "core arrow ground offsets",
     "protocol": "kafka core rounds executor arrow stores lake wal ground offsets",
     "lake": "core arrow stores ground offsets",

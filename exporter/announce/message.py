@@ -148,9 +148,8 @@ def _ranges(said: Mapping[str, Mapping[str, Any]]) -> Iterable[Range]:
 
 
 def _day_of(path: str) -> str:
-    """The day, or of a table that is cut by month the month; empty if the path tells none. path: as a log has it."""
+    """The day, or what a table's unit has in place of it; empty if the path tells none. path: as a log has it."""
     try:
-        values = partitions.parse(unquote(path).rpartition("/")[0]).values
+        return partitions.time_text(unquote(path).rpartition("/")[0])
     except BadPartition:
         return ""
-    return values.get("day") or values.get("month") or ""

@@ -1,20 +1,21 @@
-"""Times to partition keys, as offsets/partitions.py counts them: whole days, hours or months since 1970."""
+"""Times to partition keys, as offsets/partitions.py counts them: whole days, hours, weeks or months since 1970."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from exporter.arrow.kafka_time import US
+from offsets.partitions import UNITS
 
 
 def partition_keys(times: Any, unit: str) -> Any:
     """The key of each time, int64; null for null. times: Arrow timestamps. Rounds down, also before 1970."""
-    return _KEYS[unit](times.cast(US).cast(pa.int64()))
+    micros, one = times.cast(US).cast(pa.int64()), UNITS[unit]
+    return _by_width(one.width_us, one.first_us, micros) if one.width_us else _UNEVEN[unit](micros)
 
 
 def letter_keys(times: Any) -> Any:
@@ -25,7 +26,8 @@ def letter_keys(times: Any) -> Any:
     return pc.fill_null(partition_keys(times, "day"), 0)
 
 
-def _by_width(width_us: int, micros: Any) -> Any:
+def _by_width(width_us: int, first_us: int, micros: Any) -> Any:
+    micros = pc.subtract(micros, first_us) if first_us else micros
     keys = pc.divide(micros, width_us)
     return pc.if_else(pc.greater(pc.multiply(keys, width_us), micros), pc.subtract(keys, 1), keys)
 
@@ -39,9 +41,4 @@ def _zero(micros: Any) -> Any:
     return pc.if_else(pc.is_valid(micros), 0, None).cast(pa.int64())
 
 
-_KEYS: dict[str, Callable[[Any], Any]] = {
-    "day": partial(_by_width, 86_400_000_000),
-    "hour": partial(_by_width, 3_600_000_000),
-    "month": _months,
-    "none": _zero,
-}
+_UNEVEN: dict[str, Callable[[Any], Any]] = {"month": _months, "none": _zero}

@@ -91,6 +91,8 @@ def check_columns(spark_schema_json: str, event_type: str, spec: Spec = DAY, own
     fields = json.loads(spark_schema_json)["fields"]
     _check_cut(fields, event_type, spec)
     ours = {*reserved(spec), *map(folded, own)}
+    for name in sorted({column.name for column in spec.time_columns} & {*map(folded, own)}):
+        raise _refused(event_type, name, "the table is cut by a column of that name", "call the record's own otherwise")
     for field in fields:
         name = folded(field["name"])
         if name in ours or name.startswith(INSIDE_OURS):

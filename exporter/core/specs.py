@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import ConfigError
-from offsets.partitions import DAY, Spec, of_columns
+from offsets.partitions import DAY, UNIT_PROPERTY, Spec, of_columns
 from offsets.table_log import TableView
 
 
@@ -39,6 +39,11 @@ class Specs:
         )
 
 
+def own_spec(view: TableView) -> Spec | None:
+    """That of a table, by its partition columns and the unit that it names; None if they are none of ours."""
+    return of_columns(view.partition_columns, view.properties.get(UNIT_PROPERTY, ""))
+
+
 def table_spec(view: TableView) -> Spec:
-    """That of a table, by its partition columns; where they are none of ours nothing is written to it (fillable.py)."""
-    return of_columns(view.partition_columns) or DAY
+    """That of a table; where it is none of ours nothing is written to it (fillable.py)."""
+    return own_spec(view) or DAY

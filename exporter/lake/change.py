@@ -56,6 +56,7 @@ def new_metadata(change: Change, app: str, event_type: str, properties: Mapping[
             APP_PROPERTY: app,
             FORMAT_PROPERTY: str(FORMAT_VERSION),
             EVENT_TYPE_PROPERTY: event_type,
+            **change.spec.properties,
             **change.properties,
         },
         "createdTime": int(time.time() * 1000),

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from offsets.partitions import of_columns
+from exporter.core.specs import own_spec
 from offsets.table_log import TableView
 
 CONSTRAINT = "delta.constraints."
@@ -68,7 +68,7 @@ def _reasons(view: TableView) -> Iterator[str]:
     mode = view.properties.get(COLUMN_MAPPING, "none")
     if mode != "none":
         yield f"{COLUMN_MAPPING} = {mode}"
-    spec = of_columns(view.partition_columns)
+    spec = own_spec(view)
     if spec is None:
         yield f"it is partitioned by {', '.join(view.partition_columns)}"
     ours = {"_kafka", *(column.name for column in spec.time_columns)} if spec else {"_kafka"}

@@ -10,6 +10,7 @@ from typing import Any
 from exporter.arrow.own_columns import DEAD_LETTER_SCHEMA, KAFKA_COLUMN, KAFKA_TYPE
 from exporter.arrow.spark_types import as_json, json_field
 from exporter.core.columns import EVENT_TIME, JSON_TEXT, all_nullable, clashes, folded
+from exporter.core.specs import own_spec
 from exporter.errors import ConfigError, Widened
 from exporter.lake import widening
 from exporter.lake.fillable import unfillable
@@ -236,6 +237,9 @@ def refuses(view: TableView, declared_json: str | None, widened: bool = True) ->
         merge = _Merge()
         merged = merge.tables(table, json.loads(declared_json))
         reasons += [error.message for error in merge.unfit if widened or not isinstance(error, Widened)]
+        declared = {field["name"] for field in json.loads(declared_json)["fields"]}
+        if (spec := own_spec(view)) and (unknown := [name for name in spec.identity if name not in declared]):
+            reasons.append(f"it is cut by {', '.join(unknown)}, and no such column is declared")
         known = _with_event_time(table)["fields"]
         lacking = [field["name"] for field in merged["fields"] if field not in known]
         if lacking and not reasons:

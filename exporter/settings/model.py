@@ -208,7 +208,7 @@ class Settings(Places):
     event_time_late_max_secs: SecondsFrom0 = Field(
         default=3600,
         description="Seconds that a record is expected to come after its event time at most. Only the completeness "
-        "mark and the maintenance of closed days, hours and months go by it: a record that is later still is exported "
+        "mark and the maintenance of partitions that have ended go by it: a record that is later still is exported "
         "like any other.",
     )
     maintain_cron: Cron = Field(
@@ -218,7 +218,7 @@ class Settings(Places):
     )
     maintain_file_bytes_max: Count = Field(
         default=512 << 20,
-        description="Bytes of a file up to which maintenance packs the files of a closed day, hour or month together.",
+        description="Bytes of a file up to which maintenance packs the files of a partition that has ended.",
     )
 
     derive_inline: bool = Field(

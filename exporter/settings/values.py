@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from datetime import datetime, timezone
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, SecretStr, TypeAdapter, ValidationError
@@ -15,6 +15,7 @@ from exporter.core.shapes import Constant
 from exporter.errors import ConfigError
 from exporter.stores.stores import open_store
 from offsets.names import TOPIC
+from offsets.partitions import UNITS
 
 CRON_DEFAULT = "30 3 * * *"
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -189,7 +190,10 @@ DriverHost = Annotated[
 ]
 Archive = Annotated[str, _matching("[^#,]+#[A-Za-z0-9._-]+", "should be path#folder, such as env.tar.gz#env", True)]
 Memory = Annotated[str, _matching("[1-9][0-9]*[kmgtKMGT]", "should be a number with k, m, g or t, such as 2g")]
-PartitionBy = Literal["day", "hour", "month", "none"]
+if TYPE_CHECKING:
+    PartitionBy: TypeAlias = str
+else:
+    PartitionBy = Literal[tuple(UNITS)]
 Partitions = Annotated[str, BeforeValidator(_partitions)]
 Instant = Annotated[AwareDatetime, BeforeValidator(_instant)]
 Beginning = Annotated[Literal["earliest", "latest"] | AwareDatetime, BeforeValidator(_first_position)]

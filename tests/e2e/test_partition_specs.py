@@ -1,4 +1,4 @@
-"""Tables that are cut by hours, months, values or not at all: exported, read, proved, tended and mended like any."""
+"""Tables cut by hours, weeks, months, values or not at all: exported, read, proved, tended and mended like any."""
 
 from __future__ import annotations
 
@@ -39,6 +39,8 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.xdist_group("sp
 TYPES = {
     "hourly": "id BIGINT, month STRING",
     "monthly": "id BIGINT, day DATE, hour INT",
+    "weekly": "id BIGINT, day DATE, country STRING",
+    "elder": "id BIGINT, week DATE",
     "uncut": "id BIGINT, day STRING",
     "land": "id BIGINT, country STRING, note STRING",
     "odd": "n INT, id BIGINT, text STRING, ok BOOLEAN, born DATE",
@@ -46,12 +48,15 @@ TYPES = {
 CUTS = {
     "hourly": 'partition_by = "hour"',
     "monthly": 'partition_by = "month"',
+    "weekly": 'partition_by = "week"\npartition_columns = ["country"]',
+    "elder": 'partition_by = "none"\npartition_columns = ["week"]',
     "uncut": 'partition_by = "none"',
     "land": 'partition_columns = ["country"]',
     "odd": 'partition_by = "none"\npartition_columns = ["text", "n", "ok", "born"]',
 }
 COLUMNS = {
     "hourly": ["day", "hour"], "monthly": ["month"], "uncut": [], "land": ["day", "country"],
+    "weekly": ["week", "country"], "elder": ["week"],
     "odd": ["text", "n", "ok", "born"], DEAD_LETTERS: ["day"],
 }  # fmt: skip
 ODD = ("a/b", "100%", "%2F", " New York", "Île 日😀", "x=y{}", "it's \"q\"", "back\\slash", "\x01\n\t", "..", "null")
@@ -69,6 +74,9 @@ def sent(first: int) -> list[Record]:
             event("hourly", number, NOON.replace(hour=23) + timedelta(minutes=20 * at), month="of the user"),
             event("monthly", number, datetime(2025, 12, 31, 12 + at % 8, tzinfo=timezone.utc) + timedelta(hours=at),
                   day="1999-01-01", hour=99),
+            event("weekly", number, datetime(2026, 1, 4, 16 + at % 8, tzinfo=timezone.utc) + timedelta(hours=at),
+                  day="1999-01-01", country="DE"),
+            event("elder", number, NOON, week=("2026-01-26", "2026-01-27", None)[at % 3]),
             event("uncut", number, NOON, day="of the user"),
             event("land", number, NOON - timedelta(days=at % 2), country=("DE", "FR", None, "New York")[at % 4]),
             event("odd", number, NOON, text=(*ODD, *EMPTY)[at], n=at % 2 - 1, ok=(True, False, None)[at % 3],
@@ -121,6 +129,10 @@ def test_every_table_is_cut_as_its_type_says_and_each_record_is_there_once(expor
     assert hours == {(31, 23): 6, (1, 0): 6, (1, 1): 6, (1, 2): 6, (1, 3): 6, (1, 4): 2}
     assert Counter(row["month"] for row in e.rows("monthly")) == {"2025-12": 16, "2026-01": 16}
     assert {(str(row["day"]), row["hour"]) for row in e.rows("monthly")} == {("1999-01-01", 99)}
+    assert Counter(str(row["week"]) for row in e.rows("weekly")) == {"2025-12-29": 8, "2026-01-05": 24}
+    assert Counter(str(row["week"]) for row in e.rows("elder")) == {"2026-01-26": 12, "2026-01-27": 10, "None": 10}
+    named = {name: e.table(name).metadata().configuration.get("exporter.partition_by") for name in COLUMNS}
+    assert {name: unit for name, unit in named.items() if unit} == {"weekly": "week"}
     assert {row["day"] for row in e.rows("uncut")} == {row["month"] for row in e.rows("hourly")} == {"of the user"}
     assert {path.name for path in e.folder("uncut").iterdir() if path.is_dir()} == {"_delta_log"}
     for name in COLUMNS:
@@ -211,16 +223,17 @@ def test_closed_partitions_are_packed_and_what_is_dead_is_swept(lake: Export, sp
     is_clean(e, spark)
 
 
-def test_the_report_has_the_files_of_each_day_or_month(exported: Export, spark: Any) -> None:
-    """A month's stand at its first day, and those without a time are told apart."""
+def test_the_report_has_the_files_of_each_day_week_or_month(exported: Export, spark: Any) -> None:
+    """Those of a week or a month stand at its first day, and those without a time are told apart."""
     with exported.bench(spark) as bench:
         told = facts(bench.lake, exported.settings())
     assert {(one.event_type, one.day, one.files) for one in told.days} == {
         ("hourly", "2026-01-31", 2), ("hourly", "2026-02-01", 10), ("monthly", "2025-12-01", 2),
         ("monthly", "2026-01-01", 2), ("uncut", "-", 2), ("land", "2026-01-31", 4), ("land", "2026-01-30", 4),
-        ("odd", "-", 32), (DEAD_LETTERS, "2026-01-31", 2),
+        ("odd", "-", 32), ("weekly", "2025-12-29", 2), ("weekly", "2026-01-05", 2), ("elder", "-", 6),
+        (DEAD_LETTERS, "2026-01-31", 2),
     }  # fmt: skip
-    assert "Files without an event day: 34." in report_page(told)
+    assert "Files without an event day: 40." in report_page(told)
 
 
 @pytest.mark.long

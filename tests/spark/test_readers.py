@@ -141,7 +141,8 @@ def cut_by(*columns: str) -> Callable[[Any, Path], Made]:
         cut = f"PARTITIONED BY ({', '.join(names)})" if columns else ""
         folder = f"delta.`{root / 'order'}`"
         spark.sql(f"CREATE TABLE {folder} ({', '.join(('id BIGINT', *columns))}) USING delta {cut}")
-        values: dict[str, list[Any]] = {"day": [DAY, DAY], "hour": [9, 23], "month": ["2026-01", "2026-02"]}
+        values: dict[str, list[Any]] = {"day": [DAY, DAY], "hour": [9, 23], "month": ["2026-01", "2026-02"],
+                                        "week": [date(2026, 1, 26), date(2026, 2, 2)]}  # fmt: skip
         rows = [{"id": at + 1, **{name: values[name][at] for name in names}} for at in range(2)]
         for row in rows:
             shown = ", ".join(f"{one}L" if name == "id" else repr(str(one)) for name, one in row.items())
@@ -167,6 +168,7 @@ TABLES: dict[str, Callable[[Any, Path], Made]] = {
     "widened columns": widened,
     "columns of JSON": of_json,
     "partitions by hour": cut_by("day DATE", "hour INT"),
+    "partitions by week": cut_by("week DATE"),
     "partitions by month": cut_by("month STRING"),
     "no partitions": cut_by(),
     "evolved columns": evolved,

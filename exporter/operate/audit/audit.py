@@ -125,7 +125,8 @@ def _audited(
 def _table(pinned: Pinned, name: str, job: Job) -> Table:
     view = pinned.views[name]
     declared = [one.columns_of(name) for one in pinned.routings]
-    return Table(name, pinned.codes[name], view.schema_json, declared, view.partition_columns, job.record_columns)
+    unit = view.properties.get("exporter.partition_by", "")
+    return Table(name, pinned.codes[name], view.schema_json, declared, view.partition_columns, job.record_columns, unit)
 
 
 def _logs(

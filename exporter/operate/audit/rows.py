@@ -39,8 +39,8 @@ _CHANGE: Mapping[str, pa.DataType] = {
     ]),
     BEFORE: pa.string(),
 }  # fmt: skip
-_TIMES: Mapping[str, pa.DataType] = {"day": pa.date32(), "hour": pa.int32(), "month": pa.string()}
-"""Partition columns that say when."""
+_TIMES: Mapping[str, pa.DataType] = {"day": pa.date32(), "hour": pa.int32(), "month": pa.string(), "week": pa.date32()}
+"""Partition columns that say when; one called week does so if its table says that it is cut by weeks."""
 _LETTER: Mapping[str, pa.DataType] = {
     "stage": pa.string(), "reason": pa.string(), "event_type": pa.string(), "key": pa.binary(), "value": pa.binary(),
     "headers": HEADERS, "first_offset": pa.int64(), "last_offset": pa.int64(),
@@ -53,7 +53,7 @@ class Row(NamedTuple):
     """One row. day: days since 1970 by which it is found. time: its `_event_time`. micros: its record's timestamp.
 
     key, headers, kind: what it says of its record's. change: what it says of its change, by column. misplaced: its
-    hour or month is not that of its own time. of: its own columns by name, of a dead letter those of _LETTER.
+    hour, week or month is not that of its own time. of: its own columns by name, of a dead letter those of _LETTER.
     """
 
     code: int
@@ -89,7 +89,7 @@ class Row(NamedTuple):
 @dataclass(frozen=True)
 class Table:
     """What is asked of a table. schema_json: Spark schema JSON of all its columns. declared: the same, of those that
-    each configuration declares. cut_by: its partition columns.
+    each configuration declares. cut_by: its partition columns. unit: that it says it is cut by; most say none.
     """
 
     name: str
@@ -98,6 +98,7 @@ class Table:
     declared: Sequence[str]
     cut_by: Sequence[str]
     record_columns: RecordColumns
+    unit: str = ""
 
     @property
     def is_letters(self) -> bool:
@@ -113,6 +114,11 @@ class Table:
     @cached_property
     def _there(self) -> Mapping[str, Any]:
         return {one["name"]: one["type"] for one in json.loads(self.schema_json)["fields"]}
+
+    @property
+    def times(self) -> list[str]:
+        """Those of its partition columns that say when."""
+        return [name for name in self.cut_by if name in _TIMES and (name != "week" or self.unit == "week")]
 
     @property
     def has_time(self) -> bool:
@@ -139,7 +145,7 @@ class Table:
     def schema(self) -> pa.Schema:
         """All that is read."""
         wanted = {"_kafka": _KAFKA} | ({EVENT_TIME: US} if self.has_time else {})
-        wanted |= {name: kind for name, kind in _TIMES.items() if name in self.cut_by}
+        wanted |= {name: kind for name, kind in _TIMES.items() if name in self.times}
         wanted |= {"_rescued": pa.string()} if "_rescued" in self._there and not self.is_letters else {}
         return pa.schema(list((self.columns | self.record | self.change | wanted).items()))
 
@@ -210,7 +216,7 @@ class Held:
         )
         rescued = values.get("_rescued", nothing)
         own = {name: values[name] for name in table.columns}
-        cuts = [(name, values[name]) for name in ("hour", "month") if name in table.cut_by]
+        cuts = [(name, values[name]) for name in table.times if name != "day"]
         return [
             Row(
                 table.code,
@@ -230,11 +236,13 @@ class Held:
 
 
 def _cut(name: str, micros: int | None) -> Any:
-    """The hour, or the month, of a time."""
+    """The hour, the month, or the Monday as days since 1970, of a time."""
     if micros is None:
         return None
     if name == "hour":
         return micros // 3_600_000_000 % 24
+    if name == "week":
+        return (days := micros // DAY_US) - (days + 3) % 7
     at = datetime.fromtimestamp(micros // 1_000_000, timezone.utc)
     return f"{at.year:04d}-{at.month:02d}"
 

@@ -141,11 +141,10 @@ def _failed(settings: Settings, tps: Sequence[TopicPartition], notes: list[Conce
 
 
 def _days(name: str, sizes: Mapping[Partition, Sequence[int]]) -> Iterator[DayFiles]:
-    """Live files per event day; those of a month stand at its first day."""
+    """Live files per event day; those of a longer time stand at its first day."""
     by_day: dict[str, list[int]] = defaultdict(list)
     for partition, some in sizes.items():
-        month = partition.values.get("month")
-        by_day[partition.values.get("day") or (f"{month}-01" if month else "-")] += some
+        by_day["-" if partition.begin is None else partition.begin.date().isoformat()] += some
     for day, some in by_day.items():
         yield DayFiles(name, day, len(some), sum(some))
 

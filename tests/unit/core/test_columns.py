@@ -52,7 +52,8 @@ def test_names_of_ours_are_refused_as_columns(name: str) -> None:
 @pytest.mark.parametrize(
     ("spec", "free", "ours"),
     [(Spec("hour"), ["month"], ["day", "HOUR"]), (Spec("month"), ["day", "hour"], ["Month"]),
-     (Spec("none"), ["day", "hour", "month"], []), (DAY, ["hour", "month"], ["day"])],
+     (Spec("none"), ["day", "hour", "month", "week"], []), (DAY, ["hour", "month", "week"], ["day"]),
+     (Spec("week"), ["day", "hour", "month"], ["Week"])],
 )  # fmt: skip
 def test_a_name_of_a_time_is_ours_where_the_table_is_cut_by_it(spec: Spec, free: list[str], ours: list[str]) -> None:
     """A table by day may have a column `hour`, as it always could."""
@@ -60,6 +61,13 @@ def test_a_name_of_a_time_is_ours_where_the_table_is_cut_by_it(spec: Spec, free:
     for name in ours:
         with pytest.raises(ConfigError, match="the exporter writes a column of that name itself"):
             check_columns(json.dumps(struct(field(name))), "order", spec)
+
+
+def test_a_column_with_something_of_the_record_is_called_otherwise_where_the_table_is_cut_by_its_name() -> None:
+    """A name that earlier versions took goes on being one wherever the table is not cut by weeks."""
+    check_columns(json.dumps(struct(field("a"))), "order", own=["week"])
+    with pytest.raises(ConfigError, match="'week': the table is cut by a column of that name"):
+        check_columns(json.dumps(struct(field("a"))), "order", Spec("week"), own=["Week"])
 
 
 @pytest.mark.parametrize(

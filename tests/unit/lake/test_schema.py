@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
+from exporter.core.specs import table_spec
 from exporter.errors import ConfigError
+from exporter.lake.change import Change, new_metadata
 from exporter.lake.schema import refuses, schema_change, table_schema, untimed, with_event_time
+from offsets.partitions import UNIT_PROPERTY, Spec
 from offsets.table_log import TableView
 
 
@@ -48,6 +52,22 @@ def test_a_table_has_our_columns_around_the_declared_ones():
 def test_the_dead_letters_have_no_event_time():
     """Most of their records have none."""
     assert "_event_time" not in names(table_schema(None))
+
+
+def test_a_table_that_is_cut_by_weeks_says_so_and_is_filled_by_nobody_once_it_does_not():
+    """Its column would be a user's own then, and null in each row; of other units nothing is said (protocol 4.7)."""
+    declared = table_schema(json.dumps(struct(("a", "long"))), Spec("week"))
+    assert names(declared)[-1] == "week"
+    made = new_metadata(Change((), {}, {}, create=declared, spec=Spec("week")), "app", "a", {})
+    found = TableView(1, "id", "f", {}, made["configuration"], tuple(made["partitionColumns"]), declared)
+    assert table_spec(found) == Spec("week") and refuses(found, declared) == ""
+    undone = replace(found, properties={})
+    assert refuses(undone, table_schema(json.dumps(struct(("a", "long"))), table_spec(undone))) == (
+        "it is cut by week, and no such column is declared"
+    )
+    for unit in ("day", "hour", "month", "none"):
+        configuration = new_metadata(Change((), {}, {}, create="{}", spec=Spec(unit, ("week",))), "app", "a", {})
+        assert UNIT_PROPERTY not in configuration["configuration"]
 
 
 def test_a_table_of_an_earlier_version_gets_its_event_time_behind_the_coordinates():

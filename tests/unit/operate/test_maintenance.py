@@ -47,6 +47,7 @@ def test_due_are_closed_hours_and_months_and_what_has_no_time() -> None:
         (Spec("day"), [], "`day` = DATE'2026-02-01'"),
         (Spec("hour"), [], "`day` = DATE'2026-02-01' AND `hour` = 0"),
         (Spec("month"), [], "`month` = '2026-02'"),
+        (Spec("week"), [], "`week` = DATE'2026-01-26'"),
         (Spec("none"), [], ""),
         (Spec("day", ("country",)), ["DE"], "`day` = DATE'2026-02-01' AND `country` = 'DE'"),
         (Spec("none", ("country", "n")), [None, "-5"], "`country` IS NULL AND `n` = '-5'"),

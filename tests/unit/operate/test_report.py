@@ -95,7 +95,7 @@ def test_files_are_counted_by_day_and_those_that_maintenance_would_join_by_its_o
     """Files of a month stand at its first day, of a table without a time at none; an open day is let be."""
     sizes = {DAY.at(datetime(2026, 11, day, tzinfo=timezone.utc)): [10, 20] for day in (1, 2)}
     assert [*report._days("order", sizes)] == [DayFiles("order", f"2026-11-0{day}", 2, 30) for day in (1, 2)]
-    for spec, day in ((Spec("month"), "2026-11-01"), (Spec("none"), "-")):
+    for spec, day in ((Spec("month"), "2026-11-01"), (Spec("week"), "2026-11-09"), (Spec("none"), "-")):
         month = {spec.at(datetime(2026, 11, 9, tzinfo=timezone.utc)): [5]}
         assert [*report._days("x", month)] == [DayFiles("x", day, 1, 5)]
     now = datetime(2026, 11, 2, 12, tzinfo=timezone.utc)
