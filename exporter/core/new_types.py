@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from exporter.core.manifest import TYPES_OVER_MAX, RoundResult
+from exporter.core.order import TableTarget
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.writers import Fragment, WriterKey, Writers, missing_anchors
 from exporter.errors import InvariantBroken
@@ -34,17 +35,17 @@ def unanchored(
     return wanted
 
 
-def stamped(fragment: Fragment, fingerprints: Mapping[str, str], plain: Collection[str]) -> Fragment:
+def stamped(fragment: Fragment, tables: Mapping[str, TableTarget]) -> Fragment:
     """The fragment with the files of new types marked as staged against the tables that these have now.
 
-    plain: types whose tables are just as a new one is made. Of another one nothing is taken: it is read again.
+    Of one that is not just as a new one is made nothing is taken: it is read again.
     """
     files = {}
     for name, staged in fragment.files.items():
         if all(file.fingerprint for file in staged):
             files[name] = staged
-        elif name in plain:
-            files[name] = tuple(replace(file, fingerprint=fingerprints[name]) for file in staged)
+        elif name in tables and tables[name].is_plain:
+            files[name] = tuple(replace(file, fingerprint=tables[name].fingerprint) for file in staged)
     return replace(fragment, files=files)
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from exporter.core.columns import JsonText
 from exporter.core.evolve import Evolutions
-from exporter.core.record_columns import RecordColumns
 from exporter.core.routing import Routing
 from exporter.core.schemas import NO_SCHEMAS, KnownSchemas
-from exporter.core.specs import Specs
+from exporter.core.table_options import TableOptions
 from exporter.core.valid_through import Basis
 from exporter.core.writers import PartitionPlan
+from offsets.partitions import DAY, Spec
 from offsets.ranges import TopicPartition
 
 
@@ -45,32 +44,56 @@ class StagingBudget:
 
 
 @dataclass(frozen=True)
-class StagingOrder:
-    """What the tasks of one round are told.
+class TableTarget:
+    """The table of one event type, as rows are staged for it.
 
-    root: of all tables, as open_store() takes it, with store_options.
-    fingerprints: event type -> fingerprint of its table's metadata. footers: key-values for every file.
-    condemned: offsets that are dead letters already and are skipped for all types (protocol 3.7).
-    new_types_max: how many event types without a fingerprint a task stages; the driver stops if there are more.
-    untimed: event types whose table has a column `_event_time` of its own; it is left as it is.
-    specs: how the tables are cut, those too that are not made yet.
-    replays: (event type, topic partition) -> number of the replay that stages these records; empty for a round.
-    room: of each task. carried_bytes: of all small files whose rows a task may give to the driver unwritten.
-    committed_next: all that is staged is committed right after the round, and nothing together with it.
-    columns: event type -> what is decoded of it, where that is more than what is declared (core/evolved.py).
-    evolutions: of which types it is told what was seen beside that.
+    fingerprint: of its metadata; empty of a table that is not made yet. spec: how it is cut. decoded: Spark schema JSON
+    of what is decoded of the type, None where that is what is declared. has_event_time: False of a table with a column
+    `_event_time` of its own, which is left as it is. kept: names of the columns with something of the record that it
+    has; None: all of them, or it gets them. is_plain: whether it is just as a new one is made.
+    """
+
+    fingerprint: str = ""
+    spec: Spec = DAY
+    decoded: str | None = None
+    has_event_time: bool = True
+    kept: frozenset[str] | None = None
+    is_plain: bool = False
+
+
+@dataclass(frozen=True)
+class Destination:
+    """All tables of an app. root: as open_store() takes it, with store_options.
+
     sync: whether a task brings each file that it writes to disk, because nobody else can (stores/file.py).
-    json_text, rescue_empty: as TableOptions has them. schemas: what is decided of schema ids (protocol 3.8).
-    record_columns: what tables have of the record itself, beside what envelopes say. kept: event type -> which of these
-    columns its table has; None: all have them, or get them. compression: codec of the files, as FileOrigin has it.
-    times: of which times the tasks tell the greatest (protocol 4.12).
     """
 
     root: str
     app: str
+    options: TableOptions = field(default_factory=TableOptions)
+    store_options: Mapping[str, str] = field(default_factory=dict)
+    sync: bool = False
+
+
+@dataclass(frozen=True)
+class StagingOrder:
+    """What the tasks of one round are told.
+
+    tables: event type -> its table, of all that there are. footers: key-values for every file.
+    condemned: offsets that are dead letters already and are skipped for all types (protocol 3.7).
+    new_types_max: how many event types without a table a task stages; the driver stops if there are more.
+    replays: (event type, topic partition) -> number of the replay that stages these records; empty for a round.
+    room: of each task. carried_bytes: of all small files whose rows a task may give to the driver unwritten.
+    committed_next: all that is staged is committed right after the round, and nothing together with it.
+    evolutions: of which types it is told what was seen beside their columns.
+    schemas: what is decided of schema ids (protocol 3.8).
+    times: of which times the tasks tell the greatest (protocol 4.12).
+    """
+
+    to: Destination
     routing: Routing
     plans: Mapping[TopicPartition, PartitionPlan]
-    fingerprints: Mapping[str, str]
+    tables: Mapping[str, TableTarget]
     footers: Mapping[TopicPartition, Mapping[str, str]]
     condemned: Mapping[TopicPartition, frozenset[int]] = field(default_factory=dict)
     new_types_max: int = 0
@@ -78,16 +101,11 @@ class StagingOrder:
     room: StagingBudget = field(default_factory=StagingBudget)
     carried_bytes: int = 0
     committed_next: bool = False
-    sync: bool = False
-    untimed: frozenset[str] = frozenset()
-    columns: Mapping[str, str] = field(default_factory=dict)
     evolutions: Evolutions = field(default_factory=Evolutions)
-    json_text: JsonText = "as_sent"
-    rescue_empty: bool = False
-    specs: Specs = field(default_factory=Specs)
     schemas: KnownSchemas = NO_SCHEMAS
-    record_columns: RecordColumns = field(default_factory=RecordColumns)
-    kept: Mapping[str, frozenset[str]] | None = None
-    store_options: Mapping[str, str] = field(default_factory=dict)
-    compression: str = ""
     times: Basis = ""
+
+    def target(self, event_type: str) -> TableTarget:
+        """The table of a type, or as it would be made."""
+        found = self.tables.get(event_type)
+        return TableTarget(spec=self.to.options.specs.of(event_type)) if found is None else found

@@ -20,14 +20,14 @@ class Extras:
     """Of one task."""
 
     def __init__(self, order: StagingOrder) -> None:
-        self._columns = order.record_columns
-        self._kept = order.kept
+        self._columns = order.to.options.record_columns
+        self._target = order.target
 
     def added(
         self, name: str, table: pa.Table, batch: pa.RecordBatch, rows: pa.Array, cdc: pa.ChunkedArray | None
     ) -> pa.Table:
         """The rows with their table's columns of the record. rows: of the batch, one for each. cdc: without the key."""
-        kept = None if self._kept is None else self._kept.get(name, frozenset())
+        kept = self._target(name).kept
         for column, values in self._made(batch, rows, cdc):
             if kept is None or column in kept:
                 table = table.append_column(column, values)

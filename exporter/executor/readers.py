@@ -43,7 +43,8 @@ class _Made:
     @classmethod
     def of(cls, order: StagingOrder) -> _Made:
         """Those of the task before, if these are the same."""
-        alike = _Alike(order.routing, order.schemas, order.columns, order.json_text)
+        decoded = {name: one.decoded for name, one in order.tables.items() if one.decoded is not None}
+        alike = _Alike(order.routing, order.schemas, decoded, order.to.options.json_text)
         if cls.last is None or cls.last.alike != alike:
             cls.last = cls(alike)
         return cls.last
@@ -75,7 +76,7 @@ class Readers:
         """What decodes a topic's records of one event type."""
         key = (self.form(topic), name)
         if key not in self._made.decoders:
-            columns, json_text = self._order.columns.get(name), self._order.json_text
+            columns, json_text = self._order.target(name).decoded, self._order.to.options.json_text
             self._made.decoders[key] = Decoder.of(
                 name, self._order.routing, columns, json_text, topic=topic, schemas=self._order.schemas
             )

@@ -83,7 +83,7 @@ class _Task:
         self._steps = Steps()
         self._at: TopicPartition | None = None
         self._order = order
-        self._store = open_store(order.root, order.store_options)
+        self._store = open_store(order.to.root, order.to.store_options)
         self._extras = Extras(order)
         self._readers = Readers(order)
         self._framing = Framing(self._readers.form, order.schemas)
@@ -212,7 +212,7 @@ class _Task:
         times = timestamps if len(taken) == len(rows) else batch.column("timestamp").take(taken)
         keys, cut = self._partitioning(name).cut(found.table)
         self._times.staged(name, tp, cut.column(cut.num_columns - 1))
-        table = located(cut, coordinates(tp, plan.epoch, offsets, times), name not in self._order.untimed)
+        table = located(cut, coordinates(tp, plan.epoch, offsets, times), self._order.target(name).has_event_time)
         table = self._extras.added(name, table, batch, taken, found.cdc)
         if offsets[0].as_py() <= bound:
             fresh = pc.greater(offsets, bound)
@@ -224,7 +224,7 @@ class _Task:
             if self._readers.form(tp.topic).carries_schemas and self._order.evolutions.of(name) is not None:
                 beyond = taken.filter(table[RESCUED].is_valid())
                 self._framing.met_carried(name, tp, batch.column("value").take(beyond))
-            if not self._order.rescue_empty:  # behind what adds to `_rescued`, and what columns follow from
+            if not self._order.to.options.rescue_empty:  # behind what adds to `_rescued`, and what columns follow from
                 table = without_empty(table)
             self._counts[tp]["rescued"] += table.num_rows - table[RESCUED].null_count
             self._placed.append(taken)
@@ -309,24 +309,24 @@ class _Task:
     def _origin(self, name: str, plan: PartitionPlan) -> FileOrigin:
         return FileOrigin(
             store=self._store.below(table_folder(name)),
-            app=self._order.app,
+            app=self._order.to.app,
             tp=plan.tp,
             epoch=plan.epoch,
             event_type=name,
-            fingerprint=self._order.fingerprints.get(name, ""),
+            fingerprint=self._order.target(name).fingerprint,
             footer=self._order.footers.get(plan.tp, {}),
             replay=self._order.replays.get((name, plan.tp), 0),
-            compression=self._order.compression,
+            compression=self._order.to.options.compression,
         )
 
     def _partitioning(self, name: str) -> Partitioning:
         if name not in self._partitionings:
-            self._partitionings[name] = Partitioning(self._order.specs.of(name))
+            self._partitionings[name] = Partitioning(self._order.target(name).spec)
         return self._partitionings[name]
 
     def _has_room(self, name: str) -> bool:
         """False for a type that nobody knows once there are too many of them."""
-        if name in self._order.fingerprints or name in self._order.routing.schemas or name in self._met:
+        if name in self._order.tables or name in self._order.routing.schemas or name in self._met:
             return True
         if len(self._met) >= self._order.new_types_max:
             return False
@@ -362,7 +362,7 @@ class _Task:
             point(Fault.BEFORE_STAGED_FILE, name)
             carried = growing.carried(min(CARRIED_FILE_BYTES, self._carry_left))
             file = carried or growing.finish()
-            if self._order.sync and not carried:
+            if self._order.to.sync and not carried:
                 self._store.sync(f"{table_folder(name)}/{file.path}")
             self._finished.append((name, tp, file))
             self._carry_left -= carried.size_bytes if carried else 0

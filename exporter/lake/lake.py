@@ -8,6 +8,7 @@ from threading import Lock
 from types import TracebackType
 from typing import Any
 
+from exporter.core.order import Destination
 from exporter.core.specs import table_spec
 from exporter.core.table_options import TableOptions
 from exporter.errors import TableUnreadable
@@ -45,8 +46,6 @@ class Lake:
         self.specs = options.specs
         self.app = app
         self.sync = sync and self.store.syncs
-        self.json_text = options.json_text
-        self.rescue_empty = options.rescue_empty
         self.type_widening = options.type_widening
         self.record_columns = options.record_columns
         self.compression = options.compression
@@ -79,10 +78,10 @@ class Lake:
             session.sparkContext._jsc.hadoopConfiguration().setBoolean(setting, self.sync)
         return session
 
-    @property
-    def tasks_sync(self) -> bool:
-        """Whether what tasks write is brought to disk by them, as nobody else is on their machine."""
-        return self.sync and not self.session.sparkContext.master.startswith("local")
+    def destination(self) -> Destination:
+        """As tasks are told of it; what they write they bring to disk where nobody else is on their machine."""
+        apart = self.sync and not self.session.sparkContext.master.startswith("local")
+        return Destination(self.root, self.app, self.options, self.store.options, apart)
 
     @property
     def root(self) -> str:

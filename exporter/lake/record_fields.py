@@ -15,7 +15,7 @@ from exporter.arrow.spark_types import as_json, json_field
 from exporter.core.columns import RECORD, folded
 from exporter.core.evolved import with_new
 from exporter.core.record_columns import RecordColumns, has_before, has_cdc
-from exporter.core.routing import DEAD_LETTERS, Routing
+from exporter.core.routing import Routing
 from offsets.table_log import TableView
 
 Fields = Sequence[Mapping[str, Any]]
@@ -58,16 +58,10 @@ def other_column(view: TableView, fields: Fields) -> str:
     return ""
 
 
-def kept(views: Mapping[str, TableView], fields: Fields) -> dict[str, frozenset[str]]:
-    """Event type -> the names of those that its table has now."""
-    found = {}
-    for name, view in views.items():
-        if name != DEAD_LETTERS:
-            there = {one["name"]: one for one in json.loads(view.schema_json)["fields"]}
-            found[name] = frozenset(
-                one["name"] for one in fields if one["name"] in there and _is_same(there[one["name"]], one)
-            )
-    return found
+def kept(view: TableView, fields: Fields) -> frozenset[str]:
+    """The names of those that a table has now."""
+    there = {one["name"]: one for one in json.loads(view.schema_json)["fields"]}
+    return frozenset(one["name"] for one in fields if one["name"] in there and _is_same(there[one["name"]], one))
 
 
 def _is_same(have: Mapping[str, Any], want: Mapping[str, Any]) -> bool:

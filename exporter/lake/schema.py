@@ -56,12 +56,8 @@ def _with_event_time(table: Any) -> Any:
     return {**table, "fields": fields}
 
 
-def untimed(views: Mapping[str, TableView]) -> frozenset[str]:
-    """The event types whose table has another column of that name, from before it was the exporter's; it stays so."""
-    return frozenset(name for name, view in views.items() if not _keeps_event_time(view.schema_json))
-
-
-def _keeps_event_time(table_json: str) -> bool:
+def keeps_event_time(table_json: str) -> bool:
+    """False of a table with another column of that name, from before it was the exporter's; it stays so."""
     called_so = [field for field in json.loads(table_json)["fields"] if folded(field["name"]) == EVENT_TIME]
     return all((field["name"], field["type"]) == (EVENT_TIME, "timestamp") for field in called_so)
 

@@ -11,20 +11,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from exporter.core.evolve import Evolutions
+from exporter.core.order import TableTarget
 from exporter.core.outcome import Committer
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.schemas import NO_SCHEMAS, KnownSchemas, Schemas
 from exporter.core.seen import Seen
-from exporter.core.specs import Specs, table_spec
+from exporter.core.specs import Specs
 from exporter.core.writers import Writer, WriterKey, park
 from exporter.errors import Fenced
 from exporter.kafka.topics import TopicReader
 from exporter.lake.properties import check_identity
 from exporter.lake.record_fields import other_column, with_record_fields
-from exporter.lake.schema import holds_just, refuses, untimed
+from exporter.lake.schema import holds_just, refuses
 from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.protocol.anchor import declared_schema
@@ -43,8 +45,7 @@ log = get_logger(__name__)
 class KnownTables:
     """What one task knows.
 
-    fingerprints: event type -> of the table that files are staged against. plain: types whose tables are just as a new
-    one is made. untimed: those that have a column `_event_time` of their own. specs: how each table is cut.
+    tables: event type -> the table that files are staged for.
     condemned: offsets that every plan skips. spared: those of which it is not known yet where they are. planned: the
     columns that tables are to have. unchanged: types whose table could not be given the column `_event_time`. said: the
     verdict of the last reading, for those who watch.
@@ -76,10 +77,8 @@ class KnownTables:
         self.foreseeing = Foreseeing(routing, self.planned, schemas.columns)
         self._identity: dict[str, str] = {}
         self._epochs: dict[TopicPartition, int] = {}
-        self.fingerprints: dict[str, str] = {}
-        self.plain: frozenset[str] = frozenset()
-        self.untimed: frozenset[str] = frozenset()
-        self.specs = self._made = specs or Specs()
+        self.tables: dict[str, TableTarget] = {}
+        self._made = specs or Specs()
         self.unchanged: frozenset[str] = frozenset()
         self.condemned: dict[TopicPartition, frozenset[int]] = {}
         self.spared: dict[TopicPartition, frozenset[int]] = {}
@@ -88,7 +87,7 @@ class KnownTables:
     @property
     def new_types(self) -> set[str]:
         """The undeclared event types that have a table, as far as this task knows."""
-        return {name for name in self.fingerprints if self._routing.is_new(name)}
+        return {name for name in self.tables if self._routing.is_new(name)}
 
     @property
     def decided(self) -> KnownSchemas:
@@ -126,17 +125,15 @@ class KnownTables:
 
     def accept(self, name: str, view: TableView) -> str:
         """Stage against this view from now on; why the table cannot be filled (its type is to be parked), or empty."""
-        declared = declared_schema(self._routing, name, table_spec(view))
-        self.specs = self.specs.with_tables({name: view})
-        self.fingerprints[name] = self.planned.accept(name, view)
-        self.untimed = (self.untimed - {name}) | untimed({name: view})
-        if name in self.untimed:
-            log.warning(Event.EVENT_TIME_NOT_KEPT, table=name)
+        accepted = self.planned.accept(name, view)
+        declared = declared_schema(self._routing, name, accepted.spec)
         plain = declared is not None and any(
             holds_just(view, one, self._made.of(name))
             for one in (declared, with_record_fields(declared, self.planned.of_record(name)))
         )
-        self.plain = self.plain | {name} if plain else self.plain - {name}
+        target = self.tables[name] = replace(accepted, is_plain=plain)
+        if not target.has_event_time:
+            log.warning(Event.EVENT_TIME_NOT_KEPT, table=name)
         other = other_column(view, self.planned.may_have(name)) if declared is not None else ""
         reason = refuses(view, declared) or other
         if reason:
@@ -145,7 +142,7 @@ class KnownTables:
 
     def grow(self, name: str, view: TableView, seen: Seen) -> None:
         """Stage for the columns that follow from what was seen, beside those of the table as it is now."""
-        self.fingerprints[name] = self.planned.grow(name, view, seen)
+        self.tables[name] = replace(self.planned.grow(name, view, seen), is_plain=self.tables[name].is_plain)
 
     def take(self, found: Recovered, ownership: Mapping[TopicPartition, int]) -> dict[WriterKey, Writer]:
         """The writers of some partitions of a recovery, each with its ownership epoch, at the positions of the tables.

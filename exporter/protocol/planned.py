@@ -21,14 +21,15 @@ from typing import Any
 from exporter.core.evolve import Evolution, Evolutions, grown, known_beforehand
 from exporter.core.evolved import combined, has_evolved, union
 from exporter.core.named_growth import NamedGrowth, naming_of
+from exporter.core.order import TableTarget
 from exporter.core.record_columns import BEFORE, CDC, RecordColumns, has_cdc
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.schemas import SchemaColumns
 from exporter.core.seen import Seen
-from exporter.core.specs import Specs
+from exporter.core.specs import Specs, table_spec
 from exporter.lake.promoting import Fields, Outgrown, promoted, widest
 from exporter.lake.record_fields import record_fields, with_record_fields
-from exporter.lake.schema import has_plain_time, table_schema, takes_plain_times
+from exporter.lake.schema import has_plain_time, keeps_event_time, table_schema, takes_plain_times
 from offsets.table_log import TableView
 
 PLANS_KEPT = 8
@@ -47,7 +48,7 @@ class Foreseen:
 
 
 class PlannedColumns:
-    """Of one task. decoded: event type -> what is decoded of it, where that is more than what is declared.
+    """Of one task.
 
     outgrown: event type -> the columns of its plan of which a schema says a wider type.
     """
@@ -74,7 +75,6 @@ class PlannedColumns:
         self._columns = columns
         self._plain_times: set[str] = set()
         self._specs = specs or Specs()
-        self.decoded: dict[str, str] = {}
         self._routing = routing
         self._schemas: dict[str, str] = {}
         self._fixed: dict[str, Sequence[str]] = {}
@@ -115,13 +115,13 @@ class PlannedColumns:
         known.append(Foreseen(widest(fields, [one.fields for one in known]), origin))
         self._look_for_outgrown(name)
 
-    def accept(self, name: str, view: TableView) -> str:
-        """Stage for the table as it is now; the fingerprint of what is staged."""
+    def accept(self, name: str, view: TableView) -> TableTarget:
+        """Stage for the table as it is now."""
         self._look_at(name, view)
         return self._plan(name, view, self._seeded(name, view.schema_json))
 
-    def grow(self, name: str, view: TableView, seen: Seen) -> str:
-        """Stage for more columns than the table has now, or than were planned; the fingerprint of what is staged."""
+    def grow(self, name: str, view: TableView, seen: Seen) -> TableTarget:
+        """Stage for more columns than the table has now, or than were planned."""
         evolution = self.evolutions.of(name)
         self._look_at(name, view)
         base = union(view.schema_json, self._schemas.get(name, view.schema_json)) or view.schema_json
@@ -165,7 +165,7 @@ class PlannedColumns:
         named = self._named(name)
         return [one.fields if named is None else named.fields(one.fields) for one in self._foreseen_of(name)]
 
-    def _plan(self, name: str, view: TableView, schema: str) -> str:
+    def _plan(self, name: str, view: TableView, schema: str) -> TableTarget:
         fingerprint = view.fingerprint if schema == view.schema_json else view.fingerprint_with(schema)
         self._schemas[name], self._fixed[name] = schema, view.partition_columns
         self._look_for_outgrown(name)
@@ -174,9 +174,7 @@ class PlannedColumns:
         plans[fingerprint] = schema
         while len(plans) > PLANS_KEPT:
             del plans[next(iter(plans))]
-        self.decoded.pop(name, None)
-        self.decoded |= _decoded(self._routing, {name: schema})
-        return fingerprint
+        return replace(target_of(self._routing, name, view, schema), fingerprint=fingerprint)
 
     def _seeded(self, name: str, schema: str) -> str:
         if name != DEAD_LETTERS:
@@ -220,18 +218,18 @@ class PlannedColumns:
             self._plain_times.add(name)
 
 
-def decoded_as_is(routing: Routing, views: Mapping[str, TableView]) -> dict[str, str]:
-    """Event type -> what is decoded of it for the tables as they are, where that is more than what is declared."""
-    return _decoded(routing, {name: view.schema_json for name, view in views.items()})
+def target_of(routing: Routing, name: str, view: TableView, schema: str = "") -> TableTarget:
+    """A type's table as rows are staged for it. schema: as it is to be; as it is now, if empty."""
+    decoded = _decoded(routing, name, schema or view.schema_json)
+    return TableTarget(view.fingerprint, table_spec(view), decoded, keeps_event_time(view.schema_json))
 
 
-def _decoded(routing: Routing, schemas: Mapping[str, str]) -> dict[str, str]:
-    evolved = {name: schema for name, schema in schemas.items() if name != DEAD_LETTERS and has_evolved(schema)}
-    named = {name: naming_of(routing, name) for name in evolved}
-    return {
-        name: combined(routing.decoded_of(name), schema) if (one := named[name]) is None else one.decoded(schema)
-        for name, schema in evolved.items()
-    }
+def _decoded(routing: Routing, name: str, schema: str) -> str | None:
+    """What is decoded for a table of this schema, where that is more than what is declared."""
+    if name == DEAD_LETTERS or not has_evolved(schema):
+        return None
+    named = naming_of(routing, name)
+    return combined(routing.decoded_of(name), schema) if named is None else named.decoded(schema)
 
 
 def _beforehand(routing: Routing) -> list[dict[str, Any]]:

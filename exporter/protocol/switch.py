@@ -23,13 +23,13 @@ from exporter.faults import Fault, point
 from exporter.lake.change import Change
 from exporter.lake.properties import check_identity
 from exporter.lake.record_fields import kept, record_fields
-from exporter.lake.schema import SchemaChange, schema_change, untimed
+from exporter.lake.schema import SchemaChange, schema_change
 from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.protocol.anchor import Anchors, Failed, Moved, declared_schema
 from exporter.protocol.condemn import Poisoned
 from exporter.protocol.drain import DrainRounds
-from exporter.protocol.planned import decoded_as_is
+from exporter.protocol.planned import target_of
 from exporter.protocol.rehearsal import rehearse
 from offsets import Invariant
 from offsets.crosscheck import Switch
@@ -165,24 +165,14 @@ class Switcher:
         condemned: Mapping[TopicPartition, frozenset[int]],
     ) -> StagingOrder:
         lake = self._anchors.lake
+        fields = record_fields(lake.record_columns, old)
         return StagingOrder(
-            lake.root,
-            lake.app,
+            lake.destination(),
             old,
             {plan.tp: plan for plan in plans},
-            {name: view.fingerprint for name, view in views.items()},
+            {name: replace(target_of(old, name, view), kept=kept(view, fields)) for name, view in views.items()},
             {plan.tp: self._footer(plan.tp, old) for plan in plans},
             {plan.tp: condemned[plan.tp] for plan in plans},
-            sync=lake.tasks_sync,
-            untimed=untimed(views),
-            columns=decoded_as_is(old, views),
-            json_text=lake.json_text,
-            rescue_empty=lake.rescue_empty,
-            specs=lake.specs.with_tables(views),
-            record_columns=lake.record_columns,
-            kept=kept(views, record_fields(lake.record_columns, old)),
-            store_options=lake.store.options,
-            compression=lake.compression,
         )
 
     def _footer(self, tp: TopicPartition, old: Routing) -> dict[str, str]:

@@ -98,7 +98,7 @@ def _staged(row: Mapping[str, Any], order: StagingOrder, end: int | None) -> Sta
         rows=row["rows"],
         size_bytes=row["size_bytes"],
         stats=row["stats"],
-        fingerprint=order.fingerprints.get(row["event_type"], ""),
+        fingerprint=order.target(row["event_type"]).fingerprint,
         body=row["body"] or b"",
         arrow_bytes=row["arrow_bytes"],
     )

@@ -141,7 +141,7 @@ class Anchoring:
         self._patience.clear()
         unfillable: dict[str, str] = {}
         for name, view in views.items():
-            if name not in self._known.fingerprints:
+            if name not in self._known.tables:
                 self._committer.trust(name, view)
                 unfillable[name] = self._known.accept(name, view)
         for key, anchor in wanted.items():

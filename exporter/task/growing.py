@@ -79,7 +79,7 @@ class Growing:
         }
         grows = widened | {key.event_type for key in news}
         for name in sorted(seen.keys() | schemas | widened):
-            if name not in self._known.fingerprints:
+            if name not in self._known.tables:
                 self.to_make[name] = self._known.planned.to_make(name, seen[name])
             elif name in grows:
                 self._grow(name, seen[name])
@@ -133,7 +133,7 @@ class Growing:
 
     def _lacking(self, fragment: Fragment) -> list[str]:
         """The types of a fragment whose files may lack columns that follow from their schemas."""
-        now = self._known.fingerprints
+        now = {name: one.fingerprint for name, one in self._known.tables.items()}
         return [
             name
             for name in (fragment.files if self._known.foreseeing.has_several else fragment.met)

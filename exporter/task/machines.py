@@ -81,7 +81,7 @@ def machines(
     retention = Retention(topics=parts.topics, known=parts.known)
     ends = _ends(parts, retention, writers)
     keeper = WalKeeper(
-        parts.lake, parts.journal, parts.log_check, lambda: (*parts.known.fingerprints,),
+        parts.lake, parts.journal, parts.log_check, lambda: (*parts.known.tables,),
         parts.limits.wal_verify_secs, waking,
     )  # fmt: skip
     widen = parts.recovery.met.widen if parts.lake.type_widening else None

@@ -94,7 +94,7 @@ class Manifests:
     ) -> dict[WriterKey, Writer]:
         """The writers with all of the manifest that is still ours. staying: partition -> ownership epoch."""
         fragments = [
-            fitted(stamped(fragment, self._known.fingerprints, self._known.plain), self._known)
+            fitted(stamped(fragment, self._known.tables), self._known)
             for fragment in result.fragments
             if staying.get(fragment.plan.tp) == fragment.plan.ownership
         ]

@@ -94,27 +94,17 @@ class NextRound:
         carried = sum(len(file.body) for writer in writers.values() for file in writer.staged)
         left = self._limits.carried_bytes_max - carried - self._rounds.carried_bytes
         return StagingOrder(
-            root=self._lake.root,
-            app=self._lake.app,
+            to=self._lake.destination(),
             routing=self._routing,
             plans={plan.tp: plan for plan in plans},
-            fingerprints=dict(self._known.fingerprints),
+            tables=dict(self._known.tables),
             footers={plan.tp: self._committer.footer(plan.tp) for plan in plans},
             condemned={plan.tp: self._known.condemned.get(plan.tp, frozenset()) for plan in plans},
             new_types_max=max(0, self._limits.new_types_max - len(self._known.new_types)),
             carried_bytes=max(0, min(left, self._limits.carried_bytes_max // 2)),  # a round behind needs some too
             committed_next=is_all,
-            sync=self._lake.tasks_sync,
-            untimed=self._known.untimed,
-            columns=dict(self._known.planned.decoded),
             evolutions=self._known.planned.evolutions,
-            json_text=self._lake.json_text,
-            rescue_empty=self._lake.rescue_empty,
-            specs=self._known.specs,
             schemas=self._known.decided,
-            record_columns=self._lake.record_columns,
-            store_options=self._lake.store.options,
-            compression=self._lake.compression,
             times=self._limits.times,
         )
 

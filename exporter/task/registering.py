@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from exporter.aside import aside
 from exporter.catalog.registrar import Registered
+from exporter.core.order import TableTarget
 from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.monitor.watch import Watch
@@ -48,8 +49,8 @@ class Registering:
         self._began = self._next = float("-inf")
         self._silent = False
 
-    def tick(self, now: float, fingerprints: Mapping[str, str]) -> None:
-        """fingerprints: event type -> that of the table, as this task knows it."""
+    def tick(self, now: float, tables: Mapping[str, TableTarget]) -> None:
+        """tables: as this task knows them."""
         if self._register is None:
             return
         if self._running is not None:
@@ -59,7 +60,7 @@ class Registering:
                 return
             self._take(self._running.result())
             self._running = None
-        due = [name for name, one in fingerprints.items() if not self._is_registered(name, one)]
+        due = [name for name, one in tables.items() if not self._is_registered(name, one.fingerprint)]
         taken = sum(one.outcome == "elsewhere" for one in self._registered.values())
         self._watch.unregistered = taken + sum(name not in self._registered for name in due)
         if due and now >= self._next:

@@ -166,7 +166,7 @@ class Service:
         else:
             self._rounds.cancel()
         self._group_offset.tick(now, self._next_offsets, self._is_last)
-        self._registering.tick(now, self._known.fingerprints)
+        self._registering.tick(now, self._known.tables)
         self._deriving.tick(now, not self._ownership.unrecovered)
         self._publish(now)
         lag = self._lag() if self._backlog_at_start is not None else None

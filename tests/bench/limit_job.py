@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from exporter.core.order import StagingOrder
+from exporter.core.order import Destination, StagingOrder
 from exporter.core.routing import Routing
 from exporter.core.writers import PartitionPlan
 from exporter.kafka.options import kafka_python_options
@@ -53,7 +53,7 @@ def _with_spark(settings: Settings, config: Path, folder: str) -> dict[str, floa
     reader = RoundReader(bench.session, kafka_python_options(settings))
     ends = _ends(bench.topics)
     plans = {tp: PartitionPlan(tp, 0, 0, 0, end, {}) for tp, end in ends.items()}
-    order = StagingOrder(folder, settings.app, bench.routing, plans, {}, {})
+    order = StagingOrder(Destination(folder, settings.app), bench.routing, plans, {}, {})
     warm(session)
     since = time.time()
     task = spark_task(folder, bench.routing, settings.topics[0])

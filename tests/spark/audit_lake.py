@@ -27,6 +27,7 @@ from exporter.rounds.read import RoundReader
 from offsets.selection import Topics
 from tests.support import naive
 from tests.support.naive_rules import NOTHING_PLAIN, Plain
+from tests.support.orders import order_of
 from tests.support.places import Folder
 from tests.support.recovering import Started
 
@@ -117,12 +118,10 @@ class Exported:
 
 
 def _order(lake: Exported, plans: Any, started: Started, committer: DeltaCommitter) -> Any:
-    from exporter.core.order import StagingOrder
 
-    fingerprints = dict(started.known.fingerprints)
     footers = {plan.tp: committer.footer(plan.tp) for plan in plans}
     planned = {plan.tp: plan for plan in plans}
-    return StagingOrder(str(lake.root), APP, lake.routing, planned, fingerprints, footers, schemas=lake.schemas)
+    return order_of(lake.root, lake.routing, planned, dict(started.known.tables), footers, schemas=lake.schemas)
 
 
 def _commit(writers: Mapping[WriterKey, Writer], committer: DeltaCommitter, types: tuple[str, ...] | None) -> None:

@@ -18,7 +18,6 @@ import pyarrow as pa
 import pytest
 
 from exporter.core.deployment import PAGES
-from exporter.core.order import StagingOrder
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.writers import PartitionPlan
 from exporter.errors import RoundFailed
@@ -31,6 +30,7 @@ from exporter.workbench import open_workbench
 from offsets.names import table_folder
 from offsets.ranges import TopicPartition
 from tests.support.lakes import Export, wait_until
+from tests.support.orders import order_of
 from tests.support.services import fresh_name
 from tests.support.sessions import Kept
 
@@ -173,8 +173,7 @@ def test_a_round_that_a_stop_cancels_asks_for_nothing_more(spark: Any, monkeypat
     """Which record it was at is for one that fails, or takes too long, by itself; to look would hold the stop up."""
     reader, raws = RoundReader(spark, {"bootstrap_servers": ["127.0.0.1:1"]}), []
     plan = PartitionPlan(TopicPartition("orders", 0), 1, 0, 0, 1, {})
-    order = StagingOrder("/lake", "app", Routing(TypeFrom("json", "type"), EventTime("record"), ()), {plan.tp: plan},
-                         {}, {})  # fmt: skip
+    order = order_of("/lake", Routing(TypeFrom("json", "type"), EventTime("record"), ()), {plan.tp: plan})
     monkeypatch.setattr(reader, "_raw", raws.append)
     for dropped in (True, False):
 

@@ -26,7 +26,7 @@ from exporter.lake.fillable import unfillable
 from exporter.lake.lake import Lake
 from exporter.lake.properties import check_properties
 from exporter.lake.record_fields import other_column, record_fields
-from exporter.lake.schema import refuses, schema_change, untimed
+from exporter.lake.schema import keeps_event_time, refuses, schema_change
 from exporter.lake.sizes import live_sizes
 from exporter.lake.trial import tried
 from exporter.listening import cannot_listen
@@ -373,7 +373,7 @@ def _looked_at(what: str, view: TableView, declared: str, in_force: bool, widens
         evolved = schema_change(view, declared, widens)
     except ConfigError as error:
         return Finding.of(what, error)
-    if untimed({what: view}):
+    if not keeps_event_time(view.schema_json):
         says = f"version {view.version}; its column {EVENT_TIME} is its own, so it keeps no event times"
         return Finding(what, "warn", says, "declare a column that repeats the event time's field")
     coming = f"; the next start adds to it: {', '.join(evolved.added)}" if evolved.added else ""

@@ -24,9 +24,10 @@ import pyarrow as pa
 
 from exporter.arrow.kafka_time import US, held
 from exporter.arrow.own_columns import HEADERS_TYPE
-from exporter.core.order import StagingOrder
+from exporter.core.order import Destination, StagingOrder
 from exporter.core.routing import Routing
 from exporter.core.shapes import COUNT
+from exporter.core.table_options import TableOptions
 from exporter.errors import ConfigError
 from exporter.executor.framing import Framing
 from exporter.executor.readers import Readers
@@ -141,7 +142,8 @@ class Judge:
     def __init__(self, routing: Routing, settings: Settings) -> None:
         self._routing = routing
         self._as_sent = replace(routing, renames=())
-        order = StagingOrder("", settings.app, routing, {}, {}, {}, json_text=settings.json_text)
+        to = Destination("", settings.app, TableOptions(json_text=settings.json_text))
+        order = StagingOrder(to, routing, {}, {}, {})
         self._readers = Readers(order)
         self._schemas = order.schemas
         self._matches = dict(routing.matches)

@@ -21,7 +21,7 @@ from pyspark.sql import functions as sf
 from exporter.arrow.own_columns import RECORD_FIELDS
 from exporter.core.evolve import Evolutions
 from exporter.core.evolved import fitting
-from exporter.core.order import StagingOrder
+from exporter.core.order import StagingOrder, TableTarget
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.schemas import NO_SCHEMAS, KnownSchemas, SchemaColumns, called
 from exporter.core.seen import Seen
@@ -32,7 +32,6 @@ from exporter.faults import Fault, point
 from exporter.lake.change import Change, add_action
 from exporter.lake.properties import check_properties
 from exporter.lake.record_fields import kept, record_fields
-from exporter.lake.schema import untimed
 from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.operate.letters.replay_reading import COORDINATES, ReplayReading, Span
@@ -79,7 +78,9 @@ class Feed:
         self._routing = reading.routing
         self._planned = PlannedColumns(self._routing, evolutions, self._lake.specs, columns=columns, of_record=False)
         self._foreseeing = Foreseeing(self._routing, self._planned, columns)
-        self._fingerprints = {name: self._planned.accept(name, view) for name, view in reading.views.items()}
+        self._fields = record_fields(self._lake.record_columns, self._routing)
+        views = reading.views.items()
+        self._tables = {name: self._target(view, self._planned.accept(name, view)) for name, view in views}
 
     def rows(self, good: DataFrame, spans: Sequence[Span], names: Sequence[str]) -> None:
         """Stage rows with their `target` and commit them, one commit per table. names: the targets. Raises Moved.
@@ -132,14 +133,19 @@ class Feed:
                 if name in fragment.seen:
                     seen[name].merge(fragment.seen[name])
         staged = {name for fragment in fragments for name in fragment.files}
-        planned = {name: self._planned.grow(name, self._reading.views[name], seen[name]) for name in staged}
-        grown = any(self._fingerprints[name] != one for name, one in planned.items())
-        self._fingerprints |= planned
+        views = {name: self._reading.views[name] for name in staged}
+        planned = {name: self._target(view, self._planned.grow(name, view, seen[name])) for name, view in views.items()}
+        grown = any(self._tables[name].fingerprint != one.fingerprint for name, one in planned.items())
+        self._tables |= planned
         return grown
+
+    def _target(self, view: TableView, planned: TableTarget) -> TableTarget:
+        """The columns of the record are those that the table has: a replay adds none."""
+        return replace(planned, kept=kept(view, self._fields))
 
     def _order(self, spans: Sequence[Span], epoch: int, names: Sequence[str]) -> StagingOrder:
         """What the tasks are told: all offsets are wanted, for these types and no other."""
-        app, plans = self._lake.app, dict[TopicPartition, PartitionPlan]()
+        plans = dict[TopicPartition, PartitionPlan]()
         replays: dict[tuple[str, TopicPartition], int] = {}
         for span in spans:
             tp = span.tp
@@ -149,13 +155,8 @@ class Feed:
             replays |= {(name, tp): self._reading.last(name, tp) + 1 for name in self._reading.targets}
         footers = {tp: self._reading.footer(tp) for tp in plans}
         return StagingOrder(
-            self._lake.root, app, self._routing, plans, dict(self._fingerprints), footers, replays=replays,
-            sync=self._lake.tasks_sync, untimed=untimed(self._reading.views), json_text=self._lake.json_text,
-            rescue_empty=self._lake.rescue_empty,
-            columns=dict(self._planned.decoded), evolutions=self._planned.evolutions,
-            specs=self._lake.specs.with_tables(self._reading.views), record_columns=self._lake.record_columns,
-            kept=kept(self._reading.views, record_fields(self._lake.record_columns, self._routing)),
-            schemas=self._schemas, store_options=self._lake.store.options, compression=self._lake.compression,
+            self._lake.destination(), self._routing, plans, dict(self._tables), footers, replays=replays,
+            evolutions=self._planned.evolutions, schemas=self._schemas,
         )  # fmt: skip
 
     def _commit(self, name: str, staged: Staged) -> None:

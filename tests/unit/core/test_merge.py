@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from exporter.core.merge import merge_batches
-from exporter.core.order import StagingBudget, StagingOrder
+from exporter.core.order import StagingBudget
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.core.writers import PartitionPlan, StagedFile
 from exporter.executor.stage import stage
@@ -22,6 +22,7 @@ from exporter.stores.parquet import FileOrigin, GrowingFile, merge
 from exporter.stores.stores import open_store
 from offsets.ranges import OffsetRange, TopicPartition
 from tests.support.days import partition_of
+from tests.support.orders import order_of
 
 VALUE = b"the same bad record again" * 400
 """10 kB, of which a file has one copy and memory as many as there are rows."""
@@ -103,7 +104,7 @@ def test_a_round_tells_what_the_rows_of_its_files_take_in_memory(tmp_path: Path)
     }
     routing = Routing(TypeFrom("json", "type"), EventTime("json", "ts"), (), event_time_ahead_max_secs=86_400)
     plan = PartitionPlan(tp, 0, 0, 0, rows, {DEAD_LETTERS: -1})
-    order = StagingOrder(str(tmp_path), "app", routing, {tp: plan}, {}, {tp: {}}, carried_bytes=1 << 20)
+    order = order_of(tmp_path, routing, {tp: plan}, {}, {tp: {}}, carried_bytes=1 << 20)
     (manifest,) = stage(order, iter([pa.RecordBatch.from_pydict(columns)]))
     (fragment,) = round_result(order, manifest.to_pylist()).fragments
     (file,) = fragment.files[DEAD_LETTERS]

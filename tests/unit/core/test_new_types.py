@@ -8,6 +8,7 @@ import pytest
 
 from exporter.core.manifest import TYPES_OVER_MAX, RoundResult
 from exporter.core.new_types import require_few, stamped, unanchored
+from exporter.core.order import TableTarget
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.writers import Fragment, PartitionPlan, StagedFile, Writer, WriterKey
 from exporter.errors import InvariantBroken
@@ -50,10 +51,11 @@ def test_a_fragment_that_will_be_discarded_waits_for_nothing():
 def test_files_of_a_new_type_are_marked_with_its_table_or_left_out():
     """4.2: a table that is not as a new one is made gets files that were staged against it, so they are read again."""
     staged = fragment(new=file(), old=file("f0"))
-    assert stamped(staged, {"new": "f1", "old": "f2"}, {"new"}) == replace(
+    plain, other = TableTarget("f1", is_plain=True), TableTarget("f1")
+    assert stamped(staged, {"new": plain, "old": TableTarget("f2")}) == replace(
         staged, files={"new": file("f1"), "old": file("f0")}
     )
-    assert stamped(staged, {"new": "f1"}, {"old"}).files == {"old": file("f0")}
+    assert stamped(staged, {"new": other, "old": plain}).files == stamped(staged, {}).files == {"old": file("f0")}
 
 
 @pytest.mark.parametrize("met, over, stops", [(1, 0, False), (2, 0, True), (0, 1, True)])

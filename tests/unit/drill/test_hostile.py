@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from exporter.arrow.own_columns import HEADERS_TYPE
-from exporter.core.order import StagingOrder
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.core.writers import PartitionPlan
 from exporter.drill import hostile
@@ -26,6 +25,7 @@ from exporter.drill.soak import judge, live_bytes, own_bytes, quarters
 from exporter.executor.stage import stage
 from offsets.names import table_folder
 from offsets.ranges import TopicPartition
+from tests.support.orders import order_of
 
 TP = TopicPartition("t", 0)
 
@@ -69,7 +69,7 @@ def placed(root: Path, records: Iterable[Record]) -> list[str]:
     )
     bounds = dict.fromkeys((DEAD_LETTERS, *hostile.TYPES), -1)
     plan = PartitionPlan(TP, 0, 0, start=0, end=len(records), bounds=bounds)
-    order = StagingOrder(str(root), "app", ROUTING, {TP: plan}, {}, {TP: {}}, carried_bytes=1 << 30)
+    order = order_of(root, ROUTING, {TP: plan}, carried_bytes=1 << 30)
     (manifest,) = stage(order, iter([batch]))
     found = {}
     for row in manifest.to_pylist():

@@ -13,7 +13,7 @@ import pytest
 
 from exporter.arrow.own_columns import CDC_TYPE, HEADERS_TYPE
 from exporter.core.manifest import REASON, TOMBSTONES
-from exporter.core.order import StagingOrder
+from exporter.core.order import TableTarget
 from exporter.core.record_columns import RecordColumns
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.core.schemas import KnownSchemas, SchemaText
@@ -23,6 +23,7 @@ from exporter.executor.extras import with_key, without_empty
 from exporter.executor.stage import stage
 from offsets.names import table_folder
 from offsets.ranges import TopicPartition
+from tests.support.orders import order_of
 
 TP = TopicPartition("logs", 0)
 RAW = Routing(TypeFrom("topic"), EventTime("record"), (), new_type="table", value_format=ValueFormat("bytes"))
@@ -51,7 +52,7 @@ def records(values: list[bytes | None]) -> pa.RecordBatch:
 def staged(root: Path, batch: pa.RecordBatch, routing: Routing = RAW, **given: Any) -> tuple[dict[str, Any], Any]:
     """Event type -> rows of its only file; and what was counted."""
     plan = PartitionPlan(TP, 1, 0, 0, 100, {DEAD_LETTERS: -1})
-    order = StagingOrder(str(root), "app", routing, {TP: plan}, {}, {TP: {}}, new_types_max=9, **given)
+    order = order_of(root, routing, {TP: plan}, new_types_max=9, **given)
     (manifest,) = stage(order, iter([batch]))
     rows = manifest.to_pylist()
     counts = [json.loads(row["counts"]) for row in rows if row["counts"] and row["topic"]]
@@ -73,9 +74,10 @@ def test_only_what_is_named_is_there_and_only_where_a_table_can_have_it(tmp_path
     batch = records([b"a"])
     one = staged(tmp_path / "1", batch, record_columns=RecordColumns(key="_key"))[0]["logs"][0]
     assert one.keys() == {"_kafka", "_event_time", "value", "_rescued", "_key"}
-    some = staged(tmp_path / "2", batch, record_columns=ALL, kept={"logs": frozenset({"time_is"})})[0]["logs"][0]
+    has_one, has_none = ({"logs": TableTarget(kept=frozenset(one))} for one in (["time_is"], []))
+    some = staged(tmp_path / "2", batch, record_columns=ALL, tables=has_one)[0]["logs"][0]
     assert some.keys() == {"_kafka", "_event_time", "value", "_rescued", "time_is"}
-    none = staged(tmp_path / "3", batch, record_columns=ALL, kept={})[0]["logs"][0]
+    none = staged(tmp_path / "3", batch, record_columns=ALL, tables=has_none)[0]["logs"][0]
     assert none.keys() == {"_kafka", "_event_time", "value", "_rescued"}
 
 

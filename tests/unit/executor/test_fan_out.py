@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exporter.core.manifest import COPIES, FILTERED
-from exporter.core.order import StagingOrder
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.shapes import Rename, Shape
 from exporter.core.writers import Fragment, PartitionPlan
@@ -23,6 +22,7 @@ from exporter.executor.stage import stage
 from exporter.rounds.told import round_result
 from exporter.shape.shaper import Shaped
 from offsets.names import table_folder
+from tests.support.orders import order_of
 from tests.unit.executor.test_stage import ALL, ROUTING, SCHEMA, TP, batch, record, run
 
 BOTH = replace(ROUTING, matches=(("a", "a|x.*"), ("b", "b|x.*")))
@@ -147,7 +147,7 @@ def test_a_fragment_has_the_counts_of_its_partition(tmp_path, odd):
     """Summed over the tasks that read it."""
     routing: Routing = replace(FILTERING, unrouted="count")
     plan = PartitionPlan(TP, 1, 2, 0, 10, ALL)
-    order = StagingOrder(str(tmp_path), "app", routing, {TP: plan}, {}, {TP: {}})
+    order = order_of(tmp_path, routing, {TP: plan})
     rows: list[Mapping[str, object]] = []
     for first, names in ((0, "xyx"), (3, "yya")):
         values = [record(name, 1) for name in names]

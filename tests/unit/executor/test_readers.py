@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from pyspark import cloudpickle
 
-from exporter.core.order import StagingOrder
+from exporter.core.order import Destination, TableTarget
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.schemas import KnownSchemas, SchemaText
+from exporter.core.table_options import TableOptions
 from exporter.executor.readers import Readers
+from tests.support.orders import order_of
 
 
 def columns(**kinds: str) -> str:
@@ -21,13 +23,13 @@ def columns(**kinds: str) -> str:
 
 
 ROUTING = Routing(TypeFrom("json", "type"), EventTime("json", "at"), (("order", columns(id="long")),))
-ORDER = StagingOrder("", "app", ROUTING, {}, {}, {}, columns={"order": columns(id="long", note="string")})
+ORDER = order_of("", ROUTING, {}, {"order": TableTarget(decoded=columns(id="long", note="string"))})
 
 
 def test_tasks_that_read_alike_share_what_reads() -> None:
     """As workers get them: each order is a copy of its own. What else a round is told does not matter."""
     first = Readers(ORDER)
-    copy = cloudpickle.loads(cloudpickle.dumps(replace(ORDER, carried_bytes=7, app="other")))
+    copy = cloudpickle.loads(cloudpickle.dumps(replace(ORDER, carried_bytes=7, to=replace(ORDER.to, app="other"))))
     second = Readers(copy)
     assert second.decoder("order", "t") is first.decoder("order", "t")
     assert second.router("t") is first.router("t")
@@ -38,8 +40,8 @@ def test_tasks_that_read_alike_share_what_reads() -> None:
     [
         {"routing": replace(ROUTING, record_bytes_max=7)},
         {"schemas": KnownSchemas({1: [SchemaText("AVRO", '"long"')]})},
-        {"columns": {"order": columns(id="long", more="string")}},
-        {"json_text": "canonical"},
+        {"tables": {"order": TableTarget(decoded=columns(id="long", more="string"))}},
+        {"to": Destination("", "app", TableOptions(json_text="canonical"))},
     ],
     ids=lambda change: next(iter(change)),
 )

@@ -12,13 +12,14 @@ import pytest
 
 from exporter.core.evolve import Evolution, Evolutions, grown
 from exporter.core.evolved import combined
-from exporter.core.order import StagingOrder
+from exporter.core.order import StagingOrder, TableTarget
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.seen import At, Seen
 from exporter.core.writers import PartitionPlan
 from exporter.executor.stage import stage
 from exporter.lake.schema import table_schema
 from exporter.rounds.told import round_result
+from tests.support import orders
 from tests.unit.executor.test_stage import ROUTING, TP, batch
 
 ALL = Evolutions(Evolution())
@@ -30,7 +31,7 @@ def value(**fields: Any) -> bytes:
 
 def order_of(root: Path, bound: int = -1, **given: Any) -> StagingOrder:
     plan = PartitionPlan(TP, 1, 2, 0, 10_000, {DEAD_LETTERS: -1, "a": bound, "b": -1})
-    order = StagingOrder(str(root), "app", ROUTING, {TP: plan}, {"a": "f"}, {TP: {}}, carried_bytes=1 << 20)
+    order = orders.order_of(root, ROUTING, {TP: plan}, {"a": TableTarget("f")}, {TP: {}}, carried_bytes=1 << 20)
     return replace(order, **given)
 
 
@@ -65,7 +66,7 @@ def test_columns_are_filled_as_ordered_and_the_rest_is_seen(tmp_path):
     first = seen(order_of(tmp_path, evolutions=ALL), [value(x=1)])["a"]
     declared = ROUTING.schemas["a"]
     columns = {"a": combined(declared, grown(table_schema(declared), first, Evolution()))}
-    order = order_of(tmp_path, evolutions=ALL, columns=columns)
+    order = order_of(tmp_path, evolutions=ALL, tables={"a": TableTarget("f", decoded=columns["a"])})
     (manifest,) = stage(order, iter([batch([value(x=5), value(x="t")])]))
     (fragment,) = round_result(order, manifest.to_pylist()).fragments
     (file,) = fragment.files["a"]

@@ -16,7 +16,7 @@ import pytest
 
 from exporter.arrow.own_columns import HEADERS_TYPE
 from exporter.core.manifest import MICROS, REASON, STEPS, TYPES_OVER_MAX
-from exporter.core.order import StagingBudget, StagingOrder
+from exporter.core.order import StagingBudget, TableTarget
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.core.writers import Parked, PartitionPlan
 from exporter.executor import stage as stage_module
@@ -27,6 +27,7 @@ from exporter.stores.stores import STORES
 from offsets.names import DataFile, table_folder
 from offsets.ranges import TopicPartition
 from tests.support.days import partition_of
+from tests.support.orders import order_of
 
 TP = TopicPartition("topic.with.dots", 3)
 KAFKA_TIME_US = 1_767_225_600_000_000  # 2026-01-01T00:00:00Z
@@ -73,10 +74,11 @@ def run(
 ):
     """Stage the batches; event type -> offsets per file, and the counts. given: more of the plan or the order."""
     unlisted = tuple(name for name in ALL if name not in bounds)
-    ours = {field.name: given.pop(field.name) for field in fields(StagingOrder) if field.name in given}
+    of_plan = {field.name for field in fields(PartitionPlan)}
+    ours = {name: given.pop(name) for name in [*given] if name not in of_plan}
     plan = PartitionPlan(TP, 1, 2, **{"start": 0, "end": 10_000, "bounds": bounds, "unlisted": unlisted, **given})
-    order = StagingOrder(str(root), "app", routing, {TP: plan}, **{
-        "fingerprints": {}, "footers": {TP: {"routing": "r"}}, "condemned": {TP: condemned}, **ours})  # fmt: skip
+    order = order_of(root, routing, {TP: plan}, **{
+        "footers": {TP: {"routing": "r"}}, "condemned": {TP: condemned}, **ours})  # fmt: skip
     (manifest,) = stage(order, iter(batches))
     files: dict[str, list[list[int]]] = {}
     counts: dict[str, int] = {}
@@ -112,7 +114,8 @@ def test_a_file_holds_texts_of_json_as_ordered_and_no_marks(tmp_path, json_text,
     marks = {"exporter.json": ".", "exporter.evolved": "t/0/1"}
     fields = [{"name": "n", "type": "string", "nullable": True, "metadata": marks}]
     columns = json.dumps({"type": "struct", "fields": fields})
-    run(tmp_path, [batch([record("a", {"x": [1.0]})])], ALL, columns={"a": columns}, json_text=json_text)
+    tables = {"a": TableTarget(decoded=columns)}
+    run(tmp_path, [batch([record("a", {"x": [1.0]})])], ALL, tables=tables, json_text=json_text)
     (path,) = tmp_path.rglob("*.parquet")
     table = pq.read_table(path, partitioning=None)
     assert table["n"].to_pylist() == [held] and table["_rescued"].to_pylist() == [None]
@@ -223,7 +226,7 @@ def test_a_task_stages_no_more_new_types_than_there_may_be(tmp_path):
     """What is over is counted for the driver, which stops; types with a table are not counted."""
     values = [record(name, 1) for name in ("n1", "n2", "known", "n1", "n3", "n2")]
     files, counts = run(
-        tmp_path, [batch(values)], ALL, routing=OPEN, new_types_max=2, fingerprints={"known": "f"}
+        tmp_path, [batch(values)], ALL, routing=OPEN, new_types_max=2, tables={"known": TableTarget("f")}
     )
     assert files == {"n1": [[0, 3]], "n2": [[1, 5]], "known": [[2]]}
     assert counts[TYPES_OVER_MAX] == 1
@@ -234,7 +237,7 @@ def test_rows_of_one_type_are_split_by_utc_day(tmp_path):
     days = ["2025-12-30T23:59:59.999999Z", "2025-12-31T00:00:00Z"]
     values = [record("a", i, days[i % 2]) for i in range(6)]
     plan = PartitionPlan(TP, 1, 0, 0, 6, ALL)
-    order = StagingOrder(str(tmp_path), "app", ROUTING, {TP: plan}, {}, {})
+    order = order_of(tmp_path, ROUTING, {TP: plan})
     (manifest,) = stage(order, iter([batch(values)]))
     names = [DataFile.parse(row["path"]) for row in manifest.to_pylist() if row["path"]]
     assert sorted((name.partition, name.last_offset) for name in names) == [
@@ -248,7 +251,7 @@ def test_one_partition_number_of_two_topics_in_one_batch_is_two_partitions(tmp_p
     other = TopicPartition("other", TP.partition)
     plans = {tp: PartitionPlan(tp, 1, 0, 0, 9, ALL) for tp in (TP, other)}
     footers = {TP: {"topic_id": "t"}, other: {"topic_id": "o"}}
-    order = StagingOrder(str(tmp_path), "app", ROUTING, plans, {}, footers)
+    order = order_of(tmp_path, ROUTING, plans, {}, footers)
     ours, theirs = batch([record("a", 1), record("a", 2)]), batch([record("a", 3)], topic="other")
     (both,) = pa.Table.from_batches([ours, theirs]).combine_chunks().to_batches()
     (manifest,) = stage(order, iter([both]))
@@ -266,7 +269,7 @@ def test_partitions_that_share_a_task_have_a_file_each(tmp_path):
     """They come one after the other, also within a batch; offsets of two partitions never share a file (NAMES)."""
     other = TP._replace(partition=TP.partition + 1)
     plans = {tp: PartitionPlan(tp, 1, 2, 0, 10, ALL) for tp in (TP, other)}
-    order = StagingOrder(str(tmp_path), "app", ROUTING, plans, {}, {tp: {} for tp in plans})
+    order = order_of(tmp_path, ROUTING, plans)
 
     def of(tp: TopicPartition, first: int, count: int) -> pa.RecordBatch:
         made = batch([record("a", at) for at in range(count)], first=first)
@@ -367,7 +370,7 @@ OWN_COLUMN = json.dumps({"type": "struct", "fields": [{"name": "_event_time", "t
 def test_a_column_of_the_same_name_from_before_stays_what_it_was(tmp_path, declared):
     """A configuration of an earlier version that declares it is drained as it says; a table that has it keeps it."""
     schemas = (("a", OWN_COLUMN),) if declared else ROUTING.types
-    order = {} if declared else {"untimed": frozenset({"a"})}
+    order = {} if declared else {"tables": {"a": TableTarget(has_event_time=False)}}
     value = json.dumps({"type": "a", "n": 1, "ts": "2025-12-31T12:00:00Z", "_event_time": "noon"}).encode()
     files, _ = run(tmp_path, [batch([value])], ALL, routing=replace(ROUTING, types=schemas), **order)
     assert files == {"a": [[0]]}
@@ -397,7 +400,7 @@ def test_a_file_that_cannot_be_written_is_its_type_s_trouble_alone(tmp_path):
     """The task ends well, tells which type it was and why, and has written the others; two slices count together."""
     (tmp_path / "a").write_text("no folder")
     plan = PartitionPlan(TP, 1, 2, 0, 10_000, ALL)
-    order = StagingOrder(str(tmp_path), "app", ROUTING, {TP: plan}, {}, {})
+    order = order_of(tmp_path, ROUTING, {TP: plan})
     (manifest,) = stage(order, iter([batch([record("a", 1), record("b", 2), None])]))
     rows = manifest.to_pylist()
     assert {row["event_type"] for row in rows if row["path"]} == {"b", DEAD_LETTERS}
@@ -423,7 +426,7 @@ def test_a_task_on_another_machine_brings_its_files_to_disk_itself(tmp_path, mon
 
     monkeypatch.setattr("exporter.stores.kept.sync", synced)
     plan = PartitionPlan(TP, 1, 2, 0, 10_000, ALL)
-    order = StagingOrder(str(tmp_path), "app", ROUTING, {TP: plan}, {}, {}, sync=sync)
+    order = order_of(tmp_path, ROUTING, {TP: plan}, sync=sync)
     (manifest,) = stage(order, iter([batch([record("a", 1), record("b", 2), None])]))
     rows = manifest.to_pylist()
     assert sorted(asked) == (["a", "b", DEAD_LETTERS] if sync else [])
@@ -460,7 +463,7 @@ def test_whatever_a_type_s_files_end_in_is_its_trouble_alone(tmp_path, monkeypat
     for name, size in sizes.items():
         monkeypatch.setattr(stage_module, name, size)
     plan = PartitionPlan(TP, 1, 2, 0, 10_000, ALL)
-    order = StagingOrder(str(tmp_path), "app", ROUTING, {TP: plan}, {}, {}, **given)
+    order = order_of(tmp_path, ROUTING, {TP: plan}, **given)
     batches = [batch([record("a", 1), record("b", 2), None], first=10 * at) for at in range(3)]
     (manifest,) = stage(order, iter(batches))
     result = round_result(order, manifest.to_pylist())
@@ -494,10 +497,10 @@ def test_a_task_works_in_the_store_that_its_root_is_of(monkeypatch):
     monkeypatch.setitem(STORES, "memory", MemoryStore.at)
     monkeypatch.setitem(DISKS, "staged", Disk())
     plan = PartitionPlan(TP, 1, 2, 0, 10_000, ALL)
-    order = StagingOrder("memory://staged/lake", "app", ROUTING, {TP: plan}, {}, {}, sync=True)
+    order = order_of("memory://staged/lake", ROUTING, {TP: plan}, sync=True)
     (manifest,) = stage(order, iter([batch([record("a", 1), record("b", 2), None])]))
     paths = {f"{row['event_type']}/{row['path']}": row["size_bytes"] for row in manifest.to_pylist() if row["path"]}
-    store = MemoryStore.at(order.root)
+    store = MemoryStore.at(order.to.root)
     assert {path: store.size(path) for path in paths} == paths and len(paths) == 3
     assert sorted(store.disk.synced) == sorted(map(store.uri, paths))
     (path,) = (path for path in paths if path.startswith("a/"))

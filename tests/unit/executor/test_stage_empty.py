@@ -11,13 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from exporter.core.evolve import Evolution, Evolutions, grown
-from exporter.core.order import StagingOrder
 from exporter.core.routing import DEAD_LETTERS, EventTime, TypeFrom
 from exporter.core.seen import Seen
 from exporter.core.specs import Specs
 from exporter.core.writers import PartitionPlan
 from exporter.executor.stage import stage
 from offsets.partitions import Spec
+from tests.support.orders import order_of
 from tests.unit.executor.test_stage import ALL, ROUTING, TP, batch
 from tests.unit.executor.test_stage_specs import COUNTRY
 
@@ -30,7 +30,7 @@ BARE = replace(
 def staged(root: Path, *beside: str, given: str = "a", **order: Any) -> tuple[list[str | None], int, Seen]:
     """What rows have in `_rescued` of records with these texts of members; how many count; what evolution saw."""
     plan = PartitionPlan(TP, 1, 2, 0, 10_000, order.pop("bounds", {**ALL, given: -1}))
-    told = StagingOrder(str(root), "app", BARE, {TP: plan}, {}, {TP: {}}, new_types_max=9, **order)
+    told = order_of(root, BARE, {TP: plan}, new_types_max=9, **order)
     values = [f'{{"type":"{given}"{"," * bool(one)}{one}}}'.encode() for one in beside]
     rows: list[Any] = []
     count, seen = 0, Seen()
@@ -62,7 +62,7 @@ def test_only_rows_that_are_staged_are_counted(tmp_path: Path) -> None:
     """Neither those at or below the bound of their table, nor those of a table that the plan does not list."""
     assert staged(tmp_path, *BESIDE, bounds={DEAD_LETTERS: -1, "a": 4})[:2] == ([WHOLE[5]], 1)
     plan = PartitionPlan(TP, 1, 2, 0, 10_000, {DEAD_LETTERS: -1}, unlisted=("a",))
-    order = StagingOrder(str(tmp_path), "app", BARE, {TP: plan}, {}, {TP: {}})
+    order = order_of(tmp_path, BARE, {TP: plan})
     (manifest,) = stage(order, iter([batch([b'{"type":"a","u":1}'])]))
     assert sum(json.loads(row["counts"] or "{}").get("rescued", 0) for row in manifest.to_pylist()) == 0
 

@@ -25,6 +25,7 @@ from exporter.formats.formats import FORMATS
 from exporter.formats.schema_columns import FromSchemas
 from exporter.rounds.told import round_result
 from offsets.ranges import TopicPartition
+from tests.support import orders
 from tests.support.fake_schemas import FRAMED, TEXT, FramedPairs, value
 from tests.unit.executor.test_stage import SCHEMA, batch
 
@@ -48,7 +49,7 @@ def sent(schema_id: int, name: str = "a", n: object = 1) -> bytes:
 
 def order_of(root: Path, schemas: KnownSchemas, start: int = 0, end: int = 100, **more: Any) -> StagingOrder:
     plan = PartitionPlan(TP, 1, 2, start, end, dict.fromkeys(BOUNDS, start - 1))
-    order = StagingOrder(str(root), "app", ROUTING, {TP: plan}, {}, {TP: {"routing": "r"}}, schemas=schemas)
+    order = orders.order_of(root, ROUTING, {TP: plan}, {}, {TP: {"routing": "r"}}, schemas=schemas)
     return replace(order, **more)
 
 

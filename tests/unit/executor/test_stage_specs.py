@@ -21,6 +21,7 @@ from exporter.stores.parquet import FileOrigin, merge
 from exporter.stores.stores import open_store
 from offsets.names import DataFile
 from offsets.partitions import DAY, Spec
+from tests.support.orders import order_of
 from tests.unit.executor.test_stage import ALL, ROUTING, TP, batch
 
 COLUMNS = (("n", "long"), ("c", "string"))
@@ -32,7 +33,7 @@ BY_COUNTRY = replace(ROUTING, types=(("a", COUNTRY), ("b", COUNTRY)), new_type="
 
 def order(root: Path, specs: Specs, **given: Any) -> StagingOrder:
     plan = PartitionPlan(TP, 1, 2, 0, 10_000, dict.fromkeys(ALL, -1))
-    return StagingOrder(str(root), "app", BY_COUNTRY, {TP: plan}, {}, {TP: {}}, specs=specs, new_types_max=9, **given)
+    return order_of(root, BY_COUNTRY, {TP: plan}, specs=specs, new_types_max=9, **given)
 
 
 def sent(kind: str, number: int, country: str | None, at: str = "2025-12-31T12:30:00Z") -> bytes:
@@ -90,7 +91,7 @@ def test_each_table_is_cut_by_its_own_spec(tmp_path: Path) -> None:
 def test_a_spec_that_is_not_given_is_day(tmp_path: Path) -> None:
     """As all tables were before there were others."""
     assert [*staged(tmp_path, Specs(), sent("a", 0, "DE"))["a"]] == ["day=2025-12-31"]
-    assert StagingOrder("r", "app", ROUTING, {}, {}, {}).specs.of("a") == DAY
+    assert order_of("r", ROUTING, {}).target("a").spec == DAY
 
 
 def test_many_values_open_no_more_files_than_there_is_room_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

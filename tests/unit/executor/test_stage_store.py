@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from exporter.core.manifest import RoundResult
-from exporter.core.order import StagingBudget, StagingOrder
+from exporter.core.order import StagingBudget
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.writers import PartitionPlan
 from exporter.errors import RoundFailed
@@ -20,6 +20,7 @@ from exporter.stores.file import FileStore
 from exporter.stores.object_client import Patience
 from exporter.stores.store import Store
 from offsets.ranges import TopicPartition
+from tests.support.orders import order_of
 from tests.support.services import fresh_name
 from tests.unit.executor.test_stage import ROUTING, TP, batch, record
 
@@ -44,7 +45,7 @@ def staged(s3: Store, proxy: FaultyProxy, **given: object) -> RoundResult:
     root = s3.uri(fresh_name("lake"))
     plans: dict[TopicPartition, PartitionPlan] = {TP: PartitionPlan(TP, 1, 2, 0, 10_000, BOUNDS)}
     options = {**s3.options, "endpoint": proxy.endpoint}
-    order = StagingOrder(root, "app", ROUTING, plans, {}, {}, store_options=options)
+    order = order_of(root, ROUTING, plans, store_options=options)
     (manifest,) = stage(order, iter([batch(values, first=10 * number) for number, values in enumerate(BATCHES)]))
     proxy.troubles = WELL
     return round_result(order, manifest.to_pylist())
@@ -94,7 +95,7 @@ def test_a_task_whose_storage_is_out_leaves_the_rest_of_its_range(
     monkeypatch.setattr(FileStore, "write_once", out)
     monkeypatch.setattr(FileStore, "trouble", lambda _: "it does not answer")
     plans: dict[TopicPartition, PartitionPlan] = {TP: PartitionPlan(TP, 1, 2, 0, 10_000, BOUNDS)}
-    order = StagingOrder(str(tmp_path), "app", ROUTING, plans, {}, {}, room=StagingBudget(bytes=8))
+    order = order_of(tmp_path, ROUTING, plans, room=StagingBudget(bytes=8))
     rest = iter([batch([record("a", 1), record("b", 2)], first=2 * number) for number in range(9)])
     (manifest,) = stage(order, rest)
     assert round_result(order, manifest.to_pylist()).storage == "it does not answer"

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 
 from exporter.arrow.own_columns import HEADERS_TYPE
-from exporter.core.order import StagingOrder
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.core.valid_through import ALL, Basis, as_ms
 from exporter.core.writers import PartitionPlan
 from exporter.executor.stage import stage
 from exporter.rounds.told import round_result
 from offsets.ranges import TopicPartition
+from tests.support.orders import order_of
 
 P0, P1 = TopicPartition("events", 0), TopicPartition("events", 1)
 NOON_MS = as_ms("2026-11-26T12:00:00.000Z")
@@ -36,7 +36,7 @@ def tasks_tell(root: Path, basis: Basis, *tasks: Sequence[Sent], first: int = 0)
     """Partition -> what its fragment has, of a round of some tasks."""
     bounds = {DEAD_LETTERS: first - 1, "a": first - 1, "b": first - 1}
     plans = {tp: PartitionPlan(tp, 1, 0, first, 99, bounds) for tp in (P0, P1)}
-    order = StagingOrder(str(root), "app", ROUTING, plans, {}, {tp: {} for tp in plans}, times=basis)
+    order = order_of(root, ROUTING, plans, times=basis)
     rows, offset = [], 0
     for sent in tasks:
         (manifest,) = stage(order, iter([records(sent, offset)]))
@@ -88,7 +88,7 @@ def test_a_round_tells_the_greatest_times_that_it_is_asked_for(
 def test_without_the_question_a_manifest_has_no_row_more(tmp_path: Path) -> None:
     """Off costs nothing: rows for the files, the counts of each partition and the steps, as ever."""
     plans = {P0: PartitionPlan(P0, 1, 0, 0, 99, {DEAD_LETTERS: -1, "a": -1, "b": -1})}
-    order = StagingOrder(str(tmp_path), "app", ROUTING, plans, {}, {P0: {}})
+    order = order_of(tmp_path, ROUTING, plans)
     (manifest,) = stage(order, iter([records(SENT[:3], 0)]))
     assert manifest.column("times").null_count == manifest.num_rows == 4
 

@@ -20,7 +20,6 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from exporter.arrow.kafka_time import US, VALUE_BYTES
 from exporter.arrow.own_columns import HEADERS_TYPE
-from exporter.core.order import StagingOrder
 from exporter.core.reasons import CODES
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.schemas import GUID, KnownSchemas, SchemaText, Unknown, guid_number
@@ -35,6 +34,7 @@ from exporter.proof.readers.reader import Refused, Undecided
 from exporter.proof.readers.reading import Reading
 from exporter.registry.protobuf import as_one_set
 from offsets.ranges import TopicPartition
+from tests.support.orders import order_of
 
 TP = TopicPartition("t", 0)
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "glue_frames.json").read_text())
@@ -80,7 +80,7 @@ class Verdict:
 
 def read_all(batch: pa.RecordBatch, form: ValueFormat, known: KnownSchemas) -> dict[int, Verdict]:
     """Offset -> verdict, by what stages records; nothing of what waits."""
-    readers = Readers(StagingOrder("", "app", routing_of(form), {}, {}, {}, schemas=known))
+    readers = Readers(order_of("", routing_of(form), {}, schemas=known))
     found: dict[int, Verdict] = {}
     for part, frames in Framing(lambda _: form, known).cut(batch, TP):
         if part.num_rows and frames is not None:
@@ -350,7 +350,7 @@ def test_what_is_measured_of_a_value_is_what_was_sent() -> None:
     kept = f"the first {len(packed) - 3} are kept"
     assert found[0].document["id"] == 1
     assert found[1].reason == f"too_long: 100000000 bytes, the limit is 10000000, {kept}"
-    small = Readers(StagingOrder("", "app", replace(routing_of(FORM), record_bytes_max=18), {}, {}, {}, schemas=KNOWN))
+    small = Readers(order_of("", replace(routing_of(FORM), record_bytes_max=18), {}, schemas=KNOWN))
     plain = batch_of([b"\3\0" + GUIDS[0] + body(1)])
     ((part, frames),) = Framing(lambda _: FORM, KNOWN).cut(plain, TP)
     (dead,) = small.router("t").route(readable(reframed(part, frames), frames)).dead.to_pylist()

@@ -20,7 +20,6 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 
 from exporter.arrow.kafka_time import US
 from exporter.arrow.own_columns import HEADERS_TYPE
-from exporter.core.order import StagingOrder
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.schemas import GUID, ID_MAX, KnownSchemas, SchemaText, Unknown, guid_number
 from exporter.core.value_format import ValueFormat
@@ -36,6 +35,7 @@ from exporter.stores.memory import DISKS, MemoryStore
 from offsets.ranges import TopicPartition
 from tests.contract.test_format import struct
 from tests.support.fake_registry import FakeRegistry
+from tests.support.orders import order_of
 from tests.support.proto_files import EVERY, classes
 
 TP = TopicPartition("t", 0)
@@ -128,7 +128,7 @@ def as_spark(batch: pa.RecordBatch) -> Iterator[tuple[int, bytes | None, Any]]:
 
 def read_rows(batch: pa.RecordBatch, form: ValueFormat, known: KnownSchemas, field: str) -> list[Any]:
     """By what stages records: all of them are good."""
-    readers = Readers(StagingOrder("", "app", routing_of(form), {}, {}, {}, schemas=known))
+    readers = Readers(order_of("", routing_of(form), {}, schemas=known))
     taken, found = next(Framing(lambda _: form, known).cut(batch, TP))
     assert taken.num_rows == batch.num_rows and found is not None and not found.unknown
     routed = readers.router("t").route(readable(reframed(batch, found), found))
@@ -248,7 +248,7 @@ def test_every_record_is_what_it_is_by_itself(seed: int) -> None:
             assert (type(error) is Undecided) == (what == "missing") and what != "row"
     if not ends or found is None:
         return
-    readers = Readers(StagingOrder("", "app", routing_of(form), {}, {}, {}, schemas=KNOWN))
+    readers = Readers(order_of("", routing_of(form), {}, schemas=KNOWN))
     routed = readers.router("t").route(readable(reframed(taken, found), found)).without(found.unknown)
     rows = routed.groups.get("t", pa.array([], pa.int32()))
     read, times = read_values(taken, found).take(rows), taken.column("timestamp").take(rows)
@@ -273,7 +273,7 @@ def test_what_is_measured_of_a_value_is_what_was_sent() -> None:
     batch = batch_of([b"\x02" * 10, b"\x02" * 11], [[(NAMING, b"\1" + GUIDS[0])]] * 2)
     found = framed(batch, TP, form, KNOWN)
     routing = Routing(TypeFrom("topic"), EventTime("record"), (("t", COLUMNS),), value_format=form, record_bytes_max=10)
-    readers = Readers(StagingOrder("", "app", routing, {}, {}, {}, schemas=KNOWN))
+    readers = Readers(order_of("", routing, {}, schemas=KNOWN))
     dead = readers.router("t").route(readable(reframed(batch, found), found)).dead.to_pylist()
     assert [(one["index"], one["reason"]) for one in dead] == [(1, "too_long: 11 bytes, the limit is 10")]
 
@@ -295,7 +295,7 @@ def test_values_behind_a_frame_that_nobody_needs_may_have_their_id_in_a_header()
     headers = [[(NAMING, b"\1" + GUIDS[3])], [], [(NAMING, b"?")]]
     batch = batch_of([b'{"id":1}', b'\0\0\0\0\7{"id":2}', b'{"id":3}'], headers)
     found = framed(batch, TP, form, KnownSchemas())
-    readers = Readers(StagingOrder("", "app", routing_of(form), {}, {}, {}))
+    readers = Readers(order_of("", routing_of(form), {}))
     decoded = readers.decoder("t", "t").decode(read_values(batch, found), batch.column("timestamp"))
     assert found is not None and [*found.unknown] == [2]
     assert decoded.table["id"].to_pylist()[:2] == [1, 2]

@@ -23,9 +23,10 @@ from exporter.rounds.rounds import Rounds
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
 from tests.support.fake_schemas import TEXT, FakeSource
+from tests.support.orders import order_of
 
 T0, T1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
-ORDER = StagingOrder("/lake", "app", Routing(TypeFrom("json", "type"), EventTime("record"), ()), {}, {}, {})
+ORDER = order_of("/lake", Routing(TypeFrom("json", "type"), EventTime("record"), ()), {})
 
 
 class Reader:

@@ -60,7 +60,9 @@ def test_a_recovery_becomes_writers_and_what_is_known() -> None:
         WriterKey(DEAD_LETTERS, P0): (9, 9, 6, 5.0),
         WriterKey("order", P0): (4, 4, 6, 5.0),
     }
-    assert one.fingerprints == {DEAD_LETTERS: "f-letters", "order": "f-order"}
+    assert {name: table.fingerprint for name, table in one.tables.items()} == {
+        DEAD_LETTERS: "f-letters", "order": "f-order",
+    }  # fmt: skip
     assert one.condemned == {P0: {7}} and one.unchanged == {"old"}
     assert committer.checked_through("order") == 5 and committer.footer(P0) == {"topic_id": "t1"}
 
@@ -70,17 +72,16 @@ def test_a_table_is_staged_for_as_it_is_cut() -> None:
     hour = Spec("hour")
     for made, plain in ((hour, True), (DAY, False)):
         one, _, _ = known(Specs({"order": made}))
-        assert one.specs.of("order") == made
         cut = replace(VIEW, schema_json=table_schema(ORDER, hour), partition_columns=("day", "hour"))
         assert one.accept("order", cut) == ""
-        assert one.specs.of("order") == hour and ("order" in one.plain) is plain
+        assert (one.tables["order"].spec, one.tables["order"].is_plain) == (hour, plain)
 
 
 def test_of_what_does_not_count_nothing_is_known() -> None:
     """But that a table could not be changed, which is true whoever owns the partitions."""
     one, committer, _ = known()
     assert one.take(found(), {}) == {}
-    assert one.fingerprints == {} and one.unchanged == {"old"} and committer.checked_through("order") == -1
+    assert one.tables == {} and one.unchanged == {"old"} and committer.checked_through("order") == -1
 
 
 def test_a_table_that_cannot_be_filled_parks_its_type() -> None:

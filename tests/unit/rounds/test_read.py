@@ -9,16 +9,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from exporter.core.order import StagingOrder
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.writers import PartitionPlan
 from exporter.errors import RoundFailed
 from exporter.fetch import ranges
 from exporter.rounds.read import RoundReader, to_the_end
 from offsets.ranges import TopicPartition
+from tests.support.orders import order_of
 
 T0, T1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
-ORDER = StagingOrder("/lake", "app", Routing(TypeFrom("json", "type"), EventTime("record"), ()), {}, {}, {})
+ORDER = order_of("/lake", Routing(TypeFrom("json", "type"), EventTime("record"), ()), {})
 DAMAGED = "exporter.fetch.batches.CorruptBatch: no"
 READ = pa.table({"offset": [0]})
 

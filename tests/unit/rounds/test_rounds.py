@@ -18,9 +18,10 @@ from exporter.errors import DependencyUnreachable, RoundFailed
 from exporter.rounds.rounds import EXECUTORS_SECS_MAX, Rounds
 from exporter.text import why
 from offsets.ranges import TopicPartition
+from tests.support.orders import order_of
 
 T0, T1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
-ORDER = StagingOrder("/lake", "app", Routing(TypeFrom("json", "type"), EventTime("record"), ()), {}, {}, {})
+ORDER = order_of("/lake", Routing(TypeFrom("json", "type"), EventTime("record"), ()), {})
 
 
 SPARK = """An error occurred while calling o178.getResult.

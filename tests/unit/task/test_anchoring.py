@@ -91,7 +91,7 @@ def test_a_manifest_is_given_once_every_type_of_it_has_a_writer(place: Place) ->
     assert place.tick() is MANIFEST and not place.machine.waits
     assert place.asked == [{CLICK: Position(0, 9)}]
     assert (place.writers[CLICK].covered, place.writers[CLICK].ownership) == (5, 1)
-    assert "click" in place.known.fingerprints
+    assert "click" in place.known.tables
 
 
 def test_the_dead_letters_are_committed_first(place: Place) -> None:

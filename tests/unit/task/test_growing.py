@@ -13,6 +13,7 @@ from exporter.core.columns import NO_COLUMNS, RECORD
 from exporter.core.evolve import Evolution, Evolutions, known_beforehand
 from exporter.core.manifest import RoundResult
 from exporter.core.memory_committer import MemoryCommitter
+from exporter.core.order import TableTarget
 from exporter.core.record_columns import CDC
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.schemas import Schemas
@@ -68,7 +69,7 @@ def round_of(known: KnownTables, *seen: tuple[TopicPartition, object], name: str
     for tp, value in seen:
         one = Seen()
         one.add(value, At(tp.topic, tp.partition, 5))
-        fingerprint = known.fingerprints.get(name, "")
+        fingerprint = known.tables.get(name, TableTarget()).fingerprint
         staged = (StagedFile("day=2026-01-01/x", OffsetRange(5, 9), 5, 9, fingerprint=fingerprint),)
         plan = PartitionPlan(tp, 1, 0, 5, 10, {name: 4})
         fragments.append(Fragment(plan, {name: staged}, seen={name: one} if one else {}))
@@ -78,10 +79,10 @@ def round_of(known: KnownTables, *seen: tuple[TopicPartition, object], name: str
 def test_only_what_lacks_a_column_is_read_again(known):
     """A fragment without the new field is integrated; the other one's frontier stays where it is."""
     growing = Growing(lake=OneTable(), known=known)
-    before = known.fingerprints["order"]
+    before = known.tables["order"].fingerprint
     first, second = growing.plan(round_of(known, (P0, {"a": 1}), (P1, None))).fragments
     assert (list(first.again), list(second.again)) == (["order"], [])
-    assert known.fingerprints["order"] != before
+    assert known.tables["order"].fingerprint != before
     writers = {WriterKey("order", tp): Writer(WriterKey("order", tp), 0, 1, 4, 4) for tp in (P0, P1)}
     for fragment in (first, second):
         writers = integrate(writers, fragment, 0.0).writers
@@ -102,9 +103,9 @@ def test_a_table_that_cannot_be_read_now_grows_later(known):
     lake = OneTable()
     lake.error = TableUnreadable("not now")
     growing = Growing(lake=lake, known=known)
-    before = known.fingerprints["order"]
+    before = known.tables["order"].fingerprint
     growing.plan(round_of(known, (P0, {"a": 1})))
-    assert known.fingerprints["order"] == before
+    assert known.tables["order"].fingerprint == before
 
 
 def test_a_table_that_is_to_be_made_is_made_with_its_columns(known):
@@ -157,7 +158,7 @@ def met(result: RoundResult, *keys: str) -> RoundResult:
 
 
 def columns_of(known: KnownTables, name: str = "order") -> dict[str, str]:
-    schema = known.planned.schema_of(name, known.fingerprints[name])
+    schema = known.planned.schema_of(name, known.tables[name].fingerprint)
     return {one["name"]: one["type"] for one in json.loads(schema)["fields"] if one["name"].startswith("c")}
 
 
@@ -191,7 +192,7 @@ def test_a_schema_without_columns_of_its_own_changes_nothing() -> None:
         growing = Growing(lake=OneTable(), known=known)
         result = met(round_of(known, (P0, None)), "0" if known.planned.evolutions.default else "7")
         assert growing.plan(result) == result
-        assert known.fingerprints["order"] == VIEW.fingerprint, schemas
+        assert known.tables["order"].fingerprint == VIEW.fingerprint, schemas
 
 
 def test_a_table_that_is_to_be_made_is_made_with_the_columns_of_its_schemas() -> None:
@@ -250,7 +251,7 @@ class Promoting:
         self.now = replace(view, version=view.version + 1, schema_json=schema, fingerprint=fingerprint_of("f", schema))
 
     def type_of(self, name: str) -> Any:
-        schema = self.known.planned.schema_of("order", self.known.fingerprints["order"])
+        schema = self.known.planned.schema_of("order", self.known.tables["order"].fingerprint)
         return next(one["type"] for one in json.loads(schema)["fields"] if one["name"] == name)
 
 
@@ -336,5 +337,5 @@ def test_of_types_that_are_topics_each_has_what_its_own_format_asks_for() -> Non
 
 def names_of(known: KnownTables) -> list[str]:
     """The columns of the record in the planned table."""
-    schema = known.planned.schema_of("order", known.fingerprints["order"])
+    schema = known.planned.schema_of("order", known.tables["order"].fingerprint)
     return [one["name"] for one in json.loads(schema)["fields"] if RECORD in one["metadata"]]

@@ -10,6 +10,7 @@ import pytest
 from exporter.core.bisection import STUCK_FAILURES, Ailing, Bisection
 from exporter.core.manifest import RoundResult
 from exporter.core.memory_committer import MemoryCommitter
+from exporter.core.order import TableTarget
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.writers import Fragment, PartitionPlan, StagedFile, Writer, WriterKey
 from exporter.errors import BrokerSilent, InvariantBroken
@@ -153,7 +154,7 @@ def test_a_round_whose_workers_did_not_reach_the_storage_is_read_again() -> None
 def test_one_new_type_too_many_stops() -> None:
     """A record's way must not depend on which types came first (ROUTE)."""
     place = Place()
-    place.known.fingerprints["click"] = "f"
+    place.known.tables["click"] = TableTarget("f")
     new = StagedFile("day=2026-01-31/b", OffsetRange(10, 12), 3, 100)
     place.result = RoundResult((Fragment(PartitionPlan(P0, 1, 0, 10, 20, {}), {"view": (new,)}),), {"records": 3})
     with pytest.raises(InvariantBroken, match="more than 1 event types"):

@@ -8,11 +8,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from exporter.core.memory_committer import MemoryCommitter
-from exporter.core.order import StagingOrder
+from exporter.core.order import Destination, StagingOrder, TableTarget
 from exporter.core.plan import Budget
-from exporter.core.record_columns import RecordColumns
 from exporter.core.roll import RollLimits
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
+from exporter.core.table_options import TableOptions
 from exporter.core.writers import Claim, PartitionPlan, StagedFile, Writer, WriterKey
 from exporter.protocol.anchor import Moved
 from exporter.protocol.condemn import Poisoned
@@ -29,6 +29,9 @@ KEY = WriterKey(DEAD_LETTERS, P0)
 NEVER = float("inf")
 
 
+TO = Destination("lake", "app", TableOptions(compression="gzip"), sync=True)
+
+
 class Place:
     """One partition, of which offsets 10 to 19 are left to read. deadly: its rounds end on the record at offset 10."""
 
@@ -42,7 +45,7 @@ class Place:
         nothing: Any = None
         committer = MemoryCommitter("app", {"routing": "r"})
         self.known = KnownTables(app="app", routing=ROUTING, topics=nothing, committer=committer)
-        self.known.fingerprints |= {DEAD_LETTERS: "f", "click": "c"}
+        self.known.tables |= {DEAD_LETTERS: TableTarget("f"), "click": TableTarget("c")}
         rounds: Any = SimpleNamespace(
             may_start=lambda ends, now: self.may_start, plans=(), running=False, carried_bytes=100,
             budget=lambda: Budget(1_000), choose=self.choose, start=self.orders.append,
@@ -51,11 +54,8 @@ class Place:
         poison: Any = SimpleNamespace(is_next=lambda rounds, plan: self.deadly, condemn=self.condemn)
         self.store = FileStore("/lake")
         lake: Any = SimpleNamespace(
-            app="app", root="lake", tasks_sync=True, json_text="as_sent", rescue_empty=False,
-            table=lambda name: SimpleNamespace(store=self.store.below(name)), record_columns=RecordColumns(),
-            compression="gzip",
-            store=self.store,
-        )  # fmt: skip
+            app="app", table=lambda name: SimpleNamespace(store=self.store.below(name)), destination=lambda: TO,
+        )
         offers: Any = SimpleNamespace(refresh_parked=self.refresh)
         self.machine = NextRound(
             lake=lake,
@@ -92,9 +92,8 @@ def test_a_round_is_told_what_its_tasks_need() -> None:
     (order,) = place.orders
     plan = order.plans[P0]
     assert (plan.start, plan.end, plan.ownership) == (10, 20, 1)
-    assert order.fingerprints == {DEAD_LETTERS: "f", "click": "c"} and order.footers == {P0: {"routing": "r"}}
-    assert (order.condemned, order.new_types_max, order.sync) == ({P0: {15}}, 2, True)
-    assert order.compression == "gzip"
+    assert order.tables == place.known.tables and order.footers == {P0: {"routing": "r"}}
+    assert (order.condemned, order.new_types_max, order.to) == ({P0: {15}}, 2, TO)
     assert order.carried_bytes == 500 and not order.committed_next and place.refreshed == 1
 
 

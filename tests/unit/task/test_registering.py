@@ -11,6 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from exporter.catalog.registrar import Registered
+from exporter.core.order import TableTarget
 from exporter.task.registering import PAUSE_SECS, SILENT_SECS, Registering
 from tests.support.lakes import wait_until
 
@@ -43,7 +44,7 @@ class Loop:
 
     def tick(self, now: float, fingerprint: str = "f1") -> None:
         with capture_logs() as logs:
-            self.machine.tick(now, {"a": fingerprint, "b": "f1", "c": "f1"})
+            self.machine.tick(now, {"a": TableTarget(fingerprint), "b": TableTarget("f1"), "c": TableTarget("f1")})
         self.logs += [(str(one["event"]), one.get("table") or one.get("error")) for one in logs]
 
     def passing(self, now: float, fingerprint: str = "f1") -> None:

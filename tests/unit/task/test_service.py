@@ -12,9 +12,9 @@ import pytest
 from exporter.core.bisection import Bisection
 from exporter.core.manifest import RoundResult
 from exporter.core.memory_committer import MemoryCommitter, MemoryTable
+from exporter.core.order import Destination
 from exporter.core.outcome import Report
 from exporter.core.plan import Budget
-from exporter.core.record_columns import RecordColumns
 from exporter.core.roll import RollLimits
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.writers import Claim, Fragment, PartitionPlan, StagedFile, WriterKey
@@ -151,9 +151,8 @@ class World:
     def given(self) -> dict[str, Any]:
         view: Callable[[], Any] = lambda: self.committer.view(DEAD_LETTERS)  # noqa: E731
         lake: Any = SimpleNamespace(
-            type_widening=False, app="app", root="lake", tasks_sync=False, json_text="as_sent", rescue_empty=False,
+            type_widening=False, app="app", root="lake", destination=lambda: Destination("lake", "app"),
             table=lambda name: SimpleNamespace(view=view, store=FileStore("/lake")), store=FileStore("/lake"),
-            record_columns=RecordColumns(), compression="",
         )  # fmt: skip
         topics: Any = SimpleNamespace(
             high_watermarks=self.ends,

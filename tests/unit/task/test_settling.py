@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from exporter.core.memory_committer import MemoryCommitter
+from exporter.core.order import TableTarget
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.core.writers import Claim, Writer, WriterKey
 from exporter.errors import InvariantBroken
@@ -31,7 +32,7 @@ class Place:
         nothing: Any = None
         committer = MemoryCommitter("app", {"routing": "r"})
         self.known = KnownTables(app="app", routing=ROUTING, topics=nothing, committer=committer)
-        self.known.fingerprints |= {DEAD_LETTERS: "f", "click": "c"}
+        self.known.tables |= {DEAD_LETTERS: TableTarget("f"), "click": TableTarget("c")}
         self.known.condemn(P0, 10)
         self.writers = {LETTERS: Writer(LETTERS, 2, 1, 10, 10), CLICK: Writer(CLICK, 2, 1, 12, 14)}
         self.settled = list[Spared]()
