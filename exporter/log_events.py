@@ -17,6 +17,7 @@ class Event(str, Enum):
         return member
 
     PREPARED_DAMAGED = "prepared_damaged", "What `exporter prepare` made is not as it was: done without; make it again."
+    SETTING_GONE = "setting_gone", "What is given is no setting any more, and is what holds anyway: leave it out."
     SPARK_STARTED = "spark_started", "Spark is there: seconds until its JVM was up, and until Spark was."
     TASK_STARTED = "task_started", "A task begins: its app, name, version and what it listens on."
     TASK_ENDED = "task_ended", "It has ended by itself or on request: records, rows, and by stage where the time went."

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from exporter.settings.gone import GONE
 from exporter.settings.load import load
 from exporter.settings.model import CONFIG_DEFAULT, SCALARS, Settings, flag
 from exporter.settings.places import S3
@@ -60,7 +61,7 @@ def click_options(settings: Collection[str]) -> Callable[[Callable[..., Any]], C
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
         def with_settings(*args: Any, **given: Any) -> Any:
-            values = {name: given.pop(f"setting_{name}") for name in SCALARS if name in settings}
+            values = {name: given.pop(f"setting_{name}") for name in (*SCALARS, *GONE) if name in {*settings, *GONE}}
             flags = {name: value for name, value in values.items() if value is not None}
             return command(*args, flags=flags, **given)
 
@@ -70,6 +71,8 @@ def click_options(settings: Collection[str]) -> Callable[[Callable[..., Any]], C
             if name in settings:
                 help_text = with_default(*texts[name])
                 decorated = click.option(flag(name), f"setting_{name}", metavar="VALUE", help=help_text)(decorated)
+        for name in GONE:
+            decorated = click.option(flag(name), f"setting_{name}", hidden=True)(decorated)
         return click.option(
             "--config", type=click.Path(path_type=Path), help=f"TOML file with settings.  [default: {CONFIG_DEFAULT}]"
         )(decorated)

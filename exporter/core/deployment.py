@@ -65,8 +65,7 @@ SETTINGS = {
     "spark.driver.memory": "driver_memory",
     "spark.driver.host": "driver_host",
     "spark.driver.port": "driver_port",
-    "spark.blockManager.port": "block_port",
-    "spark.driver.blockManager.port": "block_port",
+    "spark.driver.blockManager.port": "driver_port",
     "spark.pyspark.python": "worker_python",
     "spark.pyspark.driver.python": "worker_python",
     "spark.archives": "worker_archive",
@@ -101,9 +100,9 @@ def refusal(name: str, of_store: Collection[str]) -> str:
 class Deployment:
     """master, driver_memory: as Spark takes them. options: Spark's, none of them refused.
 
-    Of a cluster: driver_host, driver_port, block_port: where executors reach the driver, as Spark finds it by itself if
-    empty or 0. worker_python: as the workers find it; empty: as this process does. worker_archive: a Python environment
-    that they unpack, path#folder. Without a cluster none of these counts.
+    Of a cluster: driver_host, driver_port and the next one: where executors reach the driver, as Spark finds it by
+    itself if empty or 0. worker_python: as the workers find it; empty: as this process does. worker_archive: a Python
+    environment that they unpack, path#folder. Without a cluster none of these counts.
 
     kafka_tokens: whether Kafka's clients in the JVM ask this process for tokens, for which they need a class of ours.
     """
@@ -112,7 +111,6 @@ class Deployment:
     driver_memory: str = "1g"
     driver_host: str = ""
     driver_port: int = 0
-    block_port: int = 0
     worker_python: str = ""
     worker_archive: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
@@ -137,7 +135,7 @@ class Deployment:
         told = {
             "spark.driver.host": self.driver_host,
             "spark.driver.port": str(self.driver_port or ""),
-            "spark.blockManager.port": str(self.block_port or ""),
+            "spark.driver.blockManager.port": str(self.driver_port + 1 if self.driver_port else ""),
             "spark.archives": self.worker_archive,
         }
         if self.driver_host and "spark.driver.bindAddress" not in self.options:

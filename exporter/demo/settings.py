@@ -42,7 +42,7 @@ def settings_toml(
         f"roll_records_max = {max(100, records // 80)}",
         "roll_age_max_secs = 5",
         "heartbeat_secs = 5",
-        "session_timeout_ms = 6000",
+        "session_timeout_secs = 6",
     ]
     lines += _registered(registry) if registry else _described() if described else ()
     return "\n".join([*lines, *(kitchen.SETTINGS.splitlines() if derives else ())]) + "\n"

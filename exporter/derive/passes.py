@@ -2,7 +2,7 @@
 
     pass ──> each job that is due, one after the other ──> nothing new · a commit · it waits · it failed · it ended
      ^                                                                                    │
-     └── derive_secs later; at once if a job has more to do; a failed job after a pause ──┘
+     └── a little later; at once if a job has more to do; a failed job after a pause ──┘
 
 What fails in one job leaves the others alone. What may go the next time (storage or brokers that do not answer, a
 Spark job that failed, another's OPTIMIZE in the way) is tried again, for give_up_secs; what no second try mends ends

@@ -17,11 +17,11 @@ from exporter.drill.run import LIFE_SECS_MAX, Run
 from exporter.drill.tasks import Task
 from exporter.faults import Fault
 
-INTERVAL_SECS, TIMEOUT_SECS = 1.0, 3.0
+INTERVAL_SECS = 1.0
 LOSSES = "EXPORTER_CONTROL_LOSS"
 """Variable of a task's environment: which share of its messages is lost, and comes twice."""
 LOSSY = "lose=0.15,double=0.15,seed={seed}"
-OWN = {"commit_mode": "own", "control_topic": ""}
+OWN = {"control_topic": ""}
 """A task that takes no part."""
 STEPS = (
     (Fault.BEFORE_OFFER, 2),
@@ -143,16 +143,14 @@ def mixed_modes(run: Run) -> None:
     run.finish()
 
 
-def coordinate(run: Run, interval_secs: float = INTERVAL_SECS, timeout_secs: float = TIMEOUT_SECS) -> str:
+def coordinate(run: Run, interval_secs: float = INTERVAL_SECS) -> str:
     """Let the run's tasks commit in rounds; the topic over which they tell each other, made here."""
     control = f"{run.topic}-control"
     run.services.make_topic(control, 1, {"retention.ms": "3600000"})
     run.made_topics[control] = control
     run.scalars |= {
-        "commit_mode": "coordinated",
         "control_topic": control,
         "commit_interval_secs": interval_secs,
-        "commit_timeout_secs": timeout_secs,
     }
     return control
 

@@ -25,7 +25,7 @@ from exporter.drill.timeline import turns
 from exporter.local.children import quick_java
 
 PARTITIONS, MEMBERS, TABLES, KILLS = 12, 8, 10, 5
-ROUNDS, INTERVAL_SECS, TIMEOUT_SECS = 30, 5.0, 30.0
+ROUNDS, INTERVAL_SECS = 30, 5.0
 CALM_ROUNDS = 3
 """Between a kill from which the members have recovered and the next one."""
 PER_SEC = 50
@@ -58,7 +58,7 @@ def record(number: int) -> Record:
 
 def crowd(run: Run) -> None:
     """Eight members, 12 partitions, 10 tables, rounds of 5 s; the leader is killed five times (or --kills)."""
-    control = coordinate(run, INTERVAL_SECS, TIMEOUT_SECS)
+    control = coordinate(run, INTERVAL_SECS)
     run.types = {f"type_{number}": "id BIGINT" for number in range(TABLES)}
     run.scalars |= SMALL
     run.environment |= FRUGAL

@@ -49,7 +49,7 @@ ONCE = frozenset({Fault.AFTER_DERIVE_FENCE})
 """Steps that a process passes but once, when it begins."""
 STAYS = frozenset({"to_kafka"})
 """What is not put right when its source takes rows back: a topic takes nothing back."""
-PACE = {"derive_secs": 0.2, "roll_age_max_secs": 5.0, "roll_records_max": 2_000, "carried_bytes_max": 1 << 20}
+PACE = {"roll_age_max_secs": 5.0, "roll_records_max": 2_000, "carried_bytes_max": 1 << 20}
 """Jobs look for rows at once; the export makes a tenth of the files of other drills, as a job reads each of them."""
 SOURCES = ("order", "click")
 TAKEN_BACK = 2

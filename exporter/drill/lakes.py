@@ -102,8 +102,7 @@ class S3Lakes:
 
     def settings(self, name: str, folder: Path, direct: bool = False) -> dict[str, Any]:
         told: dict[str, Any] = {"table_root": f"{self.root}/{name}"}
-        for option, text in self.options.items():
-            told[f"s3_{option}"] = True if text == "true" else text
+        told |= {f"s3_{option}": text for option, text in self.options.items()}
         if self.proxy is not None and not direct:
             told["s3_endpoint"] = self.proxy.endpoint
         return told
@@ -140,7 +139,7 @@ def own_s3() -> S3Lakes:
     os.environ.update(CREDENTIALS)
     proxy = FaultyProxy(s3.endpoint)
     proxy.start()
-    options = {"endpoint": s3.endpoint, "region": "us-east-1", "path_style": "true", "allow_http": "true"}
+    options = {"endpoint": s3.endpoint, "region": "us-east-1"}
     return S3Lakes(f"s3://{BUCKET}", options, s3, proxy)
 
 

@@ -15,7 +15,7 @@ SCALARS: Mapping[str, Any] = {
     "roll_records_max": 200,
     "carried_bytes_max": 4_000,  # some rows of each round are carried, the others are in files
     "heartbeat_secs": 1.0,
-    "session_timeout_ms": int(SESSION_SECS * 1000),
+    "session_timeout_secs": SESSION_SECS,
 }
 """So quick that a run of a minute has many commits."""
 

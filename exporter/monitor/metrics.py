@@ -263,7 +263,7 @@ METRICS: tuple[Described, ...] = (
     Described("exporter_failed_writes_ratio", "gauge", "Share of the commits offered since the start that were refused "
               "or of unknown outcome.", (), lambda s: _one(s.totals.failed_share)),
     Described("exporter_leads", "gauge", "1 if this task commits what all tasks offer, else 0 "
-              "(commit_mode = coordinated).", (), _coordinated(lambda c: _one(int(c.leads)))),
+              "(control_topic).", (), _coordinated(lambda c: _one(int(c.leads)))),
     Described("exporter_control_silent", "gauge", "1 while nothing can be said on the control topic: tasks commit by "
               "themselves.", (), _coordinated(lambda c: _one(int(bool(c.trouble))))),
     Described("exporter_offers_open", "gauge", "Offers of this task whose outcome it waits for.", (),

@@ -6,33 +6,26 @@ from typing import Literal
 
 from pydantic import Field
 
-from exporter.settings.reading import Reading
+from exporter.settings.table import Part
 from exporter.settings.values import OwnTopic, Seconds, SecondsFrom0, Webhook
 
 
-class Coordinating(Reading):
+class Coordinating(Part):
     """See Settings (model.py), of which it is a part."""
 
-    commit_mode: Literal["own", "coordinated"] = Field(
-        default="own",
-        description="Who commits what the tasks have staged: each task what is its own, or one of them, the leader, in "
-        "rounds, with one version per table for all. Where there is no leader, each task does by itself.",
-    )
     control_topic: OwnTopic = Field(
         default="",
-        description="Topic over which tasks tell each other of rounds and offers, with commit_mode = coordinated; of "
-        "this app alone. `exporter check --create-control` makes it; nothing in it is needed for long.",
+        description="Topic over which tasks tell each other of rounds and offers, of this app alone. Then one of them, "
+        "the leader, commits in rounds what all have staged, with one version per table; without it, or where there is "
+        "no leader, each task commits its own. `exporter check --create-control` makes it; nothing in it is needed for "
+        "long.",
         examples=["exporter-control"],
     )
     commit_interval_secs: Seconds = Field(
         default=10,
-        description="Seconds between the beginnings of two rounds, with commit_mode = coordinated. What is staged for "
-        "twice as long is offered without a round; roll_age_max_secs has no effect then.",
-    )
-    commit_timeout_secs: Seconds = Field(
-        default=30,
-        description="Seconds that a task waits to hear what became of its offer, with commit_mode = coordinated; then "
-        "it looks into the table's log, and commits by itself what is not there.",
+        description="Seconds between the beginnings of two rounds, with a control_topic. What is staged for twice as "
+        "long is offered without a round; roll_age_max_secs has no effect then. A task that has not heard for three "
+        "times as long what became of its offer looks into the table's log, and commits by itself what is not there.",
     )
 
     valid_through: Literal["off", "strict", "idle_aware"] = Field(
@@ -45,8 +38,8 @@ class Coordinating(Reading):
     )
     valid_through_property_secs: SecondsFrom0 = Field(
         default=0,
-        description="Seconds between two updates of the table property exporter.valid_through, with commit_mode = "
-        "coordinated; 0 = with each commit. An update makes an OPTIMIZE fail that runs meanwhile.",
+        description="Seconds between two updates of the table property exporter.valid_through, with a control_topic; "
+        "0 = with each commit. An update makes an OPTIMIZE fail that runs meanwhile.",
     )
 
     events_topic: OwnTopic = Field(

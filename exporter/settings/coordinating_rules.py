@@ -7,13 +7,6 @@ from exporter.settings.derive_to_kafka import ToKafkaTable
 from offsets.selection import Topics
 
 
-def _topic_of_rounds(topic: str, mode: str) -> None:
-    if mode == "coordinated" and not topic:
-        raise ValueError("is needed with commit_mode = coordinated")
-    if mode == "own" and topic:
-        raise ValueError("has no effect without commit_mode = coordinated")
-
-
 def _not_exported(topic: str, topics: tuple[str, ...], pattern: str) -> None:
     if topic in topics or (topic and pattern and Topics((), pattern).match(topic)):
         raise ValueError(f"{topic} is exported: what is said there would come to the tables")
@@ -30,42 +23,28 @@ def _two_topics(events: str, control: str) -> None:
         raise ValueError("should not be the control_topic")
 
 
-def _committed_before_dropped(stage_age: float, mode: str, interval: float, timeout: float) -> None:
-    if mode == "coordinated" and stage_age <= 2 * interval + timeout:
-        raise ValueError(
-            "should be more than 2 x commit_interval_secs + commit_timeout_secs, else files are dropped before they "
-            "are committed"
-        )
-
-
 def _time_of_something(time: str, valid_through: str) -> None:
     if time != "record" and valid_through == "off":
         raise ValueError("has no effect without valid_through")
 
 
-def _property_of_something(secs: float, valid_through: str, mode: str) -> None:
-    if secs and (valid_through == "off" or mode == "own"):
-        raise ValueError("has no effect without valid_through and commit_mode = coordinated")
+def _property_of_something(secs: float, valid_through: str, control: str) -> None:
+    if secs and (valid_through == "off" or not control):
+        raise ValueError("has no effect without valid_through and control_topic")
 
 
 _EXPORTED = ("topics", "topics_pattern")
 
 COORDINATING = (
-    ("control_topic", ("control_topic", "commit_mode"), _topic_of_rounds),
     ("control_topic", ("control_topic", *_EXPORTED), _not_exported),
     ("control_topic", ("control_topic", DERIVE), _not_of_a_job),
     ("events_topic", ("events_topic", *_EXPORTED), _not_exported),
     ("events_topic", ("events_topic", DERIVE), _not_of_a_job),
     ("events_topic", ("events_topic", "control_topic"), _two_topics),
-    (
-        "stage_age_max_secs",
-        ("stage_age_max_secs", "commit_mode", "commit_interval_secs", "commit_timeout_secs"),
-        _committed_before_dropped,
-    ),
     ("valid_through_time", ("valid_through_time", "valid_through"), _time_of_something),
     (
         "valid_through_property_secs",
-        ("valid_through_property_secs", "valid_through", "commit_mode"),
+        ("valid_through_property_secs", "valid_through", "control_topic"),
         _property_of_something,
     ),
 )

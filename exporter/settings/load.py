@@ -17,7 +17,10 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from exporter.errors import ConfigError
+from exporter.log import get_logger
+from exporter.log_events import Event
 from exporter.settings.derive_tables import DERIVE, KINDS, names_at
+from exporter.settings.gone import GONE, refused, still_given
 from exporter.settings.injected import without_injected
 from exporter.settings.model import CONFIG_DEFAULT, HIDDEN, PREFIX, SCALARS, Settings, flag, variable
 from exporter.settings.pem import pem_problems, registry_problems
@@ -34,6 +37,8 @@ if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
+
+log = get_logger(__name__)
 
 CONFIG_VARIABLE = "EXPORTER_CONFIG"
 _SERVICES = ("KAFKA", "DYNAMODB", "REGISTRY", "S3", "GCS", "HDFS", "PROMETHEUS", "KERBEROS")
@@ -101,12 +106,14 @@ def load(
     that Kubernetes makes of Services' names are left out.
     assumed: setting or table -> value where no layer gives one; then there need be no file.
     """
-    environ = without_injected(environ)
+    environ, flags = without_injected(environ), {name: value for name, value in flags.items() if value is not None}
     path = _config_path(config, environ, needed=assumed is None)
     secrets = {variable(name): at for name, at in OF_VARIABLES.items() if variable(name) in environ}
     file = _resolved(read_toml(path), path.parent) if path is not None else {}
+    gone = still_given(file, str(path), environ, flags)
+    file = {name: value for name, value in file.items() if name not in GONE}
     given = _Given(
-        flags={name: value for name, value in flags.items() if value is not None},
+        flags={name: value for name, value in flags.items() if name not in GONE},
         environment={name: environ[variable(name)] for name in SCALARS if variable(name) in environ},
         file=_with_secrets(file, {at: environ[name] for name, at in secrets.items()}),
         path=str(path or CONFIG_DEFAULT),
@@ -120,10 +127,13 @@ def load(
     except ValidationError as error:
         problems = [_problem(detail, given) for detail in _all_errors(error, fine)]
     else:
-        problems = [*pem_problems(settings.kafka_client), *registry_problems(settings.schema_registry)]
+        problems = [*refused(gone, settings), *pem_problems(settings.kafka_client)]
+        problems += registry_problems(settings.schema_registry)
         declared = _read_columns(settings, problems)
         schemas = read_schema_files([settings.value_format, *settings.topic_formats.values()], problems)
     _refuse(problems)
+    for one in gone:
+        log.warning(Event.SETTING_GONE, setting=one.spelled, became=GONE[one.name].became)
     return settings.told(given.origins(), declared, path, schemas)
 
 
@@ -229,8 +239,9 @@ def _unknown_names(given: _Given) -> Iterator[Problem]:
 def _unknown_variables(environ: Mapping[str, str]) -> Iterator[Problem]:
     settings = {variable(name): variable(name) for name in (*SCALARS, *OF_VARIABLES)}
     tables = {variable(name): name for name in (*TABLES, DERIVE, *FREE)}
+    gone = {*map(variable, GONE)}
     for name in sorted(environ):
-        if not name.upper().startswith(PREFIX) or name in settings or name in OTHER_VARIABLES:
+        if not name.upper().startswith(PREFIX) or name in settings or name in OTHER_VARIABLES | gone:
             continue
         what = f"unknown environment variable {name}"
         if name in tables:

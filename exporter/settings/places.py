@@ -1,41 +1,32 @@
-"""The settings of where things are: the store, the catalog and Spark. The second part of the one model."""
+"""The settings of where things are: the store, the catalog and Spark. A part of the one model."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import Field
 
-from exporter.core.deployment import Deployment
-from exporter.settings.coordinating import Coordinating
+from exporter.settings.table import Part
 from exporter.settings.values import Archive, Database, DriverHost, Endpoint, Master, Memory, Port, TextTable
-from exporter.stores.store import Store
-from exporter.stores.stores import open_store
 
-S3 = frozenset(("s3_endpoint", "s3_region", "s3_path_style", "s3_allow_http"))
+S3 = frozenset(("s3_endpoint", "s3_region"))
 """Settings that say how an S3 is reached."""
 
 
-class Places(Coordinating):
+class Places(Part):
     """See Settings (model.py), of which it is a part."""
 
     s3_endpoint: Endpoint = Field(
         default="",
-        description="Address of an S3 that is not AWS's own. Credentials are those of the standard chain: environment, "
-        "~/.aws, web identity or the machine's role.",
+        description="Address of an S3 that is not AWS's own; the bucket stands in the path then. With http:// nothing "
+        "is encrypted on the way. Credentials are those of the standard chain: environment, ~/.aws, web identity or "
+        "the machine's role.",
         examples=["http://localhost:9000"],
     )
     s3_region: str = Field(
         default="", description="Region of the bucket; without it what the environment or ~/.aws says.",
         examples=["eu-central-1"],
     )  # fmt: skip
-    s3_path_style: bool = Field(
-        default=False, description="Whether the bucket stands in the path of an address and not in its host name."
-    )
-    s3_allow_http: bool = Field(
-        default=False, description="Whether s3_endpoint may be http://, so that nothing is encrypted on the way."
-    )
 
     parquet_compression: Literal["", "zstd", "snappy", "gzip", "lz4", "none"] = Field(
         default="",
@@ -75,10 +66,9 @@ class Places(Coordinating):
         examples=["exporter-driver"],
     )
     driver_port: Port = Field(
-        default=0, description="TCP port on which the driver waits for executors; 0 = any.", examples=[7078]
-    )
-    block_port: Port = Field(
-        default=0, description="TCP port of the driver's and the executors' block managers; 0 = any.", examples=[7079]
+        default=0,
+        description="TCP port on which the driver waits for executors; its block manager has the next one. 0 = any.",
+        examples=[7078],
     )
     worker_python: str = Field(
         default="",
@@ -103,35 +93,3 @@ class Places(Coordinating):
         description="Table properties of Delta that a table gets when it is made; one that is there keeps its own.",
         examples=[{"delta.logRetentionDuration": "interval 30 days"}],
     )
-
-    @property
-    def store(self) -> Store:
-        """Where the tables are."""
-        return open_store(self.table_root, self.store_options)
-
-    @property
-    def deployment(self) -> Deployment:
-        """Where Spark runs, and what it is told."""
-        return Deployment(
-            master=self.spark_master,
-            driver_memory=self.driver_memory,
-            driver_host=self.driver_host,
-            driver_port=self.driver_port,
-            block_port=self.block_port,
-            worker_python=self.worker_python,
-            worker_archive=self.worker_archive,
-            options=self.spark,
-        )
-
-    @property
-    def store_options(self) -> Mapping[str, str]:
-        """What the store is told beside its root (Store.options); only what is not the default."""
-        if not self.table_root.startswith(("s3://", "s3a://")):
-            return {}
-        told = {
-            "endpoint": self.s3_endpoint,
-            "region": self.s3_region,
-            "path_style": "true" if self.s3_path_style else "",
-            "allow_http": "true" if self.s3_allow_http else "",
-        }
-        return {name: text for name, text in told.items() if text}

@@ -1,11 +1,12 @@
-"""The settings of what is read, how much of it at once, and when it is committed: the first part of the one model."""
+"""The settings of what is read, how much of it at once, and when it is committed: a part of the one model."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from exporter.settings.table import Part
 from exporter.settings.values import (
     Beginning,
     Brokers,
@@ -20,10 +21,8 @@ from exporter.settings.values import (
 )
 
 
-class Reading(BaseModel):
+class Reading(Part):
     """See Settings (model.py), of which it is a part."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, validate_default=True)
 
     brokers: Brokers = Field(description="Kafka brokers to start from, as host:port.", examples=[("localhost:9092",)])
     topics: TopicNames = Field(
@@ -34,9 +33,6 @@ class Reading(BaseModel):
         default="",
         description="Regular expression: every topic whose whole name matches is exported, also one that comes later.",
         examples=[r"events\..*"],
-    )
-    topics_refresh_secs: Seconds = Field(
-        default=30, description="Seconds between two looks for new partitions and for new topics of the pattern."
     )
     group: Group = Field(
         description="Consumer group in which the tasks share the topics' partitions, and whose offsets lag tools read.",
@@ -110,12 +106,8 @@ class Reading(BaseModel):
         ge=16 << 20,
         description="Bytes that the tasks of a round, all together, hold in memory of files that are not finished; the "
         "largest are encoded, then finished, before there are more. Each task also has its current batch of records. "
-        "The commits, all together, hold as much at most of small files that they join.",
-    )
-    open_files_max: Count = Field(
-        default=10_000,
-        description="Files (one per type, topic partition and day, or what else cuts its table) that the tasks of a "
-        "round, all together, fill at once; the largest are finished before there are more.",
+        "The commits, all together, hold as much at most of small files that they join. Of files (one per type, topic "
+        "partition and day, or what else cuts its table) the tasks fill 10,000 at once for each 512 MiB.",
     )
     carried_bytes_max: int = Field(
         default=64 << 20,
@@ -128,9 +120,6 @@ class Reading(BaseModel):
         description="Bytes of staged files, of all types, from which on no new round starts and the largest are "
         "committed at once.",
     )
-    stage_age_max_secs: Seconds = Field(
-        default=21_600, description="Seconds after which a staged file is not committed any more but read again."
-    )
     sync: bool = Field(
         default=True,
         description="Whether a commit waits until its files, its log entry and their folders are on disk, so that a "
@@ -139,6 +128,6 @@ class Reading(BaseModel):
     stop_budget_secs: SecondsFrom0 = Field(
         default=20, description="Seconds that a stop may take to commit what is staged."
     )
-    session_timeout_ms: Count = Field(
-        default=45_000, description="Milliseconds without a heartbeat after which the group gives the partitions away."
+    session_timeout_secs: Seconds = Field(
+        default=45, description="Seconds without a heartbeat after which the group gives the partitions away."
     )

@@ -94,11 +94,6 @@ def _room_to_roll(staged_bytes_max: int, roll_bytes_max: int) -> None:
         raise ValueError("should not be less than roll_bytes_max, which could never be reached")
 
 
-def _older_than_roll(stage_age_max_secs: float, roll_age_max_secs: float) -> None:
-    if stage_age_max_secs <= roll_age_max_secs:
-        raise ValueError("should be more than roll_age_max_secs, else files are dropped before they are committed")
-
-
 def _mode_of_a_log(mode: str | None, table: str) -> None:
     if mode in ("required", "best_effort") and not table:
         raise ValueError("needs wal_table")
@@ -264,7 +259,6 @@ RULES = (
     Rule("app", ("app",), _app_name),
     Rule("app", ("app", "group"), _group_as_app),
     Rule("staged_bytes_max", ("staged_bytes_max", "roll_bytes_max"), _room_to_roll),
-    Rule("stage_age_max_secs", ("stage_age_max_secs", "roll_age_max_secs"), _older_than_roll),
     Rule("wal_mode", ("wal_mode", "wal_table"), _mode_of_a_log),
     Rule("wal_endpoint", ("wal_endpoint", "wal_table"), _address_of_a_log),
     Rule("wal_endpoint", ("wal_endpoint",), _url_of_a_log),

@@ -159,7 +159,6 @@ Seconds = Annotated[float, BeforeValidator(_no_bool), Field(gt=0, allow_inf_nan=
 SecondsFrom0 = Annotated[float, BeforeValidator(_no_bool), Field(ge=0, allow_inf_nan=False)]
 WalMode = Annotated[Literal["required", "best_effort", "off"] | None, BeforeValidator(_or_none)]
 Port = Annotated[int, BeforeValidator(_no_bool), Field(ge=0, le=65_535)]
-DaysFrom1 = Annotated[int, BeforeValidator(_no_bool), Field(ge=1, le=3650)]
 LeaseSeconds = Annotated[float, BeforeValidator(_no_bool), Field(ge=2, le=3600)]
 Brokers = Annotated[tuple[str, ...], BeforeValidator(_names), Field(min_length=1), AfterValidator(_host_and_port)]
 TopicNames = Annotated[tuple[str, ...], BeforeValidator(_names), AfterValidator(_topic_names)]

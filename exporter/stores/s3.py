@@ -52,7 +52,7 @@ _CHAIN_HINT = "give credentials by the environment, ~/.aws, web identity or the 
 
 @dataclass(frozen=True)
 class S3Store(ObjectStore):
-    """root: s3a://bucket/path. options: endpoint, region, path_style, allow_http."""
+    """root: s3a://bucket/path. options: endpoint, region. With an endpoint the bucket stands in the path."""
 
     root: str
     options: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -65,7 +65,6 @@ class S3Store(ObjectStore):
         "another region": "set `s3_region` to that of the bucket",
         "AuthorizationHeaderMalformed": "set `s3_region` to that of the bucket",
         "certificate is not trusted": "name its authority in SSL_CERT_FILE, and in Java's own trust store",
-        "http:// is not allowed": "set `s3_allow_http = true`, or use https://",
         "NoSuchBucket": "make the bucket, or correct `table_root`",
         "NotImplemented": "use a store, or a version of it, that knows conditional writes",
     }
@@ -93,8 +92,8 @@ class S3Store(ObjectStore):
         told = self.options
         hadoop = {
             "aws.credentials.provider": CHAIN,
-            "path.style.access": told.get("path_style", "false"),
-            "connection.ssl.enabled": "false" if told.get("allow_http") else "true",
+            "path.style.access": "true" if told.get("endpoint") else "false",
+            "connection.ssl.enabled": "false" if _is_plain(told) else "true",
             "endpoint.region": _region(told),
             "input.stream.type": "classic",  # as before Hadoop 3.5, which reads ahead by a client of its own
             **BOUNDS,
@@ -138,13 +137,9 @@ def _chain(ask: Callable[[Any], Any]) -> Any:
         raise Refused(errno.EACCES, f"no credentials: {error}") from error
 
 
-def _address(bucket: str, options: Mapping[str, str]) -> dict[str, str]:
-    """What obstore has to be told of an endpoint: the bucket's own where it stands in the host name."""
-    endpoint = options.get("endpoint", "").rstrip("/")
-    if endpoint and not options.get("path_style"):
-        scheme, _, host = endpoint.partition("://")
-        endpoint = f"{scheme}://{bucket}.{host}"
-    return {"endpoint": endpoint} if endpoint else {}
+def _is_plain(options: Mapping[str, str]) -> bool:
+    """Whether nothing is encrypted on the way."""
+    return options.get("endpoint", "").startswith("http://")
 
 
 @kept_client
@@ -153,13 +148,14 @@ def _client(bucket: str, options: tuple[tuple[str, str], ...], waiting: Waiting)
     from obstore.store import S3Store as Bucket
 
     told = dict(options)
+    endpoint = told.get("endpoint", "").rstrip("/")
     return Bucket(
         bucket,
         region=_region(told),
-        virtual_hosted_style_request=not told.get("path_style"),
+        virtual_hosted_style_request=not endpoint,
         credential_provider=_Chain(),
-        **waiting.told(allow_http=bool(told.get("allow_http"))),
-        **_address(bucket, told),
+        **waiting.told(allow_http=_is_plain(told)),
+        **({"endpoint": endpoint} if endpoint else {}),
     )
 
 

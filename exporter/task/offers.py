@@ -243,10 +243,10 @@ def park_and_tell(writer: Writer, reason: str, now: float) -> Writer:
 
 
 def drop_aged(writers: dict[WriterKey, Writer], age_max_secs: float, now: float) -> None:
-    """Staged files older than stage_age_max_secs are never committed but read again (VACUUM may take them)."""
+    """Staged files that are too old are never committed but read again (VACUUM may take them)."""
     for key, writer in writers.items():
         if writer.staged and writer.claim is None and now - writer.oldest_at > age_max_secs:
-            log.warning(Event.STAGED_FILES_DROPPED, table=key.event_type, reason="older than stage_age_max_secs")
+            log.warning(Event.STAGED_FILES_DROPPED, table=key.event_type, reason="waited too long for its commit")
             writers[key] = drop(writer)
 
 

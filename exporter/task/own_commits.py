@@ -1,4 +1,4 @@
-"""Commits that a task makes by itself: commit_mode = own."""
+"""Commits that a task makes by itself."""
 
 from __future__ import annotations
 

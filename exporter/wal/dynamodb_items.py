@@ -9,7 +9,7 @@ One item per commit with files and (event type, topic partition, epoch); one lea
                   `live` gives a start what it needs by one consistent Query, however long the history is
     expires_at  seconds since 1970, only on history: failed, or completed and not the newest
 
-One partition's items may not exceed 10 GB (a local index asks for that): 20 million commits within `wal_keep_days`.
+One partition's items may not exceed 10 GB (a local index asks for that): 20 million commits within two weeks.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     owed      completions and failures that the log could not be told; paid once it answers (ORDER: till then no group
               offset of their partitions, and where the log is required no further commit of their tables)
     down      asked every second until it answers; then paid, and checked at once
-    check     every wal_verify_secs the log, then the tables; a stop is confirmed by a second reading
+    check     now and then the log, then the tables; a stop is confirmed by a second reading
 
 Effects run in a thread of their own, one at a time; the loop never waits for them.
 """

@@ -71,7 +71,7 @@ def rounds_over(topic: Filled, **more: object) -> Mapping[str, object]:
     """The settings of coordinated commits, over a control topic that is made for them."""
     control = f"bench-control-{uuid.uuid4().hex[:8]}"
     create_topic(topic.bootstrap, control, 1)
-    return {"commit_mode": "coordinated", "control_topic": control, **more}
+    return {"control_topic": control, **more}
 
 
 def _shares(desk: Desk, name: str) -> Row:

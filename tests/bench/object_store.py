@@ -55,13 +55,11 @@ class Server:
 
     @property
     def options(self) -> dict[str, str]:
-        return {"endpoint": self.endpoint, "region": "us-east-1", "path_style": "true", "allow_http": "true"}
+        return {"endpoint": self.endpoint, "region": "us-east-1"}
 
     @property
     def settings(self) -> dict[str, Any]:
-        return {
-            "s3_endpoint": self.endpoint, "s3_region": "us-east-1", "s3_path_style": True, "s3_allow_http": True,
-        }  # fmt: skip
+        return {"s3_endpoint": self.endpoint, "s3_region": "us-east-1"}
 
     def lake(self) -> str:
         """A new, empty place for tables."""

@@ -50,7 +50,7 @@ def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Callable[[s
     def make(mode: str) -> Export:
         control = fresh_name("control")
         create_topic(kafka, control)
-        told = {"commit_mode": mode, "control_topic": control, "commit_interval_secs": 0.5, "commit_timeout_secs": 1.5}
+        told = {"control_topic": control, "commit_interval_secs": 0.5}
         scalars = {"roll_age_max_secs": 0.5, "heartbeat_secs": 1.0, "carried_bytes_max": 4_000}
         scalars |= told if mode == "coordinated" else {}
         e = Export(kafka, topic(2), tmp_path, fresh_name("app"), scalars=scalars)

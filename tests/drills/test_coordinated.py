@@ -36,8 +36,7 @@ def test_two_members_commit_once_whatever_becomes_of_their_messages_and_of_the_t
     """
     monkeypatch.setenv(LOSSES, LOSSY.format(seed=5))
     control = fresh_name("control")
-    settings = {"commit_mode": "coordinated", "control_topic": control, "commit_interval_secs": 0.5,
-                "commit_timeout_secs": 1.5, "heartbeat_secs": 60}  # fmt: skip
+    settings = {"control_topic": control, "commit_interval_secs": 0.5, "heartbeat_secs": 60}
     e = Export(kafka, topic(2), tmp_path, fresh_name("app"), scalars=settings)
     lake, sent, written = PlainLake(tmp_path / "lake"), PlainTopic({"bootstrap_servers": kafka}, e.topic), [0]
 

@@ -34,7 +34,7 @@ def export(broker: Broker, tmp_path: Path) -> Export:
     """Killed after the first commit of 200 records: one table is ahead, and new settings have to drain the others."""
     topic = fresh_name()
     create_topic(broker.bootstrap, topic, 1)
-    small = {"round_records_max": 50, "carried_bytes_max": 0, "session_timeout_ms": 6000}
+    small = {"round_records_max": 50, "carried_bytes_max": 0, "session_timeout_secs": 6}
     e = Export(broker.bootstrap, topic, tmp_path, fresh_name("app"), scalars=small)
     produce(e.kafka, e.topic, {0: mixed(200)})
     with running(e, "--until-caught-up", faults=f"{Fault.AFTER_DELTA_COMMIT.value}:kill:1") as task:

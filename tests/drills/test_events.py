@@ -35,8 +35,7 @@ def test_a_consumer_that_counts_versions_sees_all_of_them_in_order_over_ten_kill
     with hook(bodies) as url:
         quick = {"roll_age_max_secs": 0.4, "heartbeat_secs": 0.4, "events_topic": events, "events_webhook": url}
         if mode == "coordinated":
-            quick |= {"commit_mode": mode, "control_topic": topic()}
-            quick |= {"commit_interval_secs": 1, "commit_timeout_secs": 3}
+            quick |= {"control_topic": topic(), "commit_interval_secs": 1}
         e = Export(kafka, topic(PARTITIONS), tmp_path, fresh_name("app"), scalars=quick)
         with writing(kafka, e.topic, PARTITIONS), ExitStack() as stack:
             tasks = [stack.enter_context(running(e)) for _ in range(TASKS)]

@@ -47,10 +47,12 @@ def test_tasks_of_two_versions_share_a_group(
     belongs, once, and the audits of both versions say so."""
     control = fresh_name("control")
     create_topic(kafka, control)
-    told = {"commit_mode": mode, "control_topic": control, "commit_interval_secs": 0.5} if mode == "coordinated" else {}
-    e = Export(kafka, topic(2), tmp_path, fresh_name("app"), scalars=told)
+    told = {"control_topic": control, "commit_interval_secs": 0.5} if mode == "coordinated" else {}
+    e = Export(kafka, topic(2), tmp_path, fresh_name("app"), scalars={**told, "session_timeout_secs": None})
     produce(kafka, e.topic, {partition: mixed(2000, 5000 * partition) for partition in range(2)})
-    first, second = (before, {}) if forward else ({}, before)
+    before = {**before, "EXPORTER_COMMIT_MODE": mode, "EXPORTER_SESSION_TIMEOUT_MS": "6000"}
+    now = {"EXPORTER_SESSION_TIMEOUT_SECS": "6"}
+    first, second = (before, now) if forward else (now, before)
     with ExitStack() as stack, writing(kafka, e.topic):
 
         def begun(version: Mapping[str, str]) -> Process:

@@ -129,7 +129,7 @@ def test_check_makes_the_topic_and_says_what_is_wrong_with_one(
     kafka: str, topic: Callable[..., str], tmp_path: Path
 ) -> None:
     """One partition that forgets after an hour, as many replicas as what is exported; made once, never changed."""
-    e = Export(kafka, topic(partitions=2), tmp_path, "app").with_(commit_mode="coordinated", control_topic=fresh_name())
+    e = Export(kafka, topic(partitions=2), tmp_path, "app").with_(control_topic=fresh_name())
 
     def found(create: bool = False, **changed: str) -> list[tuple[str, str]]:
         told = check_broker(e.with_(**changed).settings(), create)

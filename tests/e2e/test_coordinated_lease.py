@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from exporter.local.broker import create_topic
+from exporter.settings import model
 from tests.support import naive
 from tests.support.lakes import Export, Going, mixed, wait_until
 from tests.support.services import fresh_name, produce
@@ -24,14 +25,16 @@ def log(dynamodb: str) -> Log:
 
 
 @pytest.fixture
-def export(kafka: str, topic: Callable[..., str], tmp_path: Path, log: Log) -> Export:
+def export(
+    kafka: str, topic: Callable[..., str], tmp_path: Path, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> Export:
     """One partition for each of two tasks. Only rounds commit within the time of the test."""
+    monkeypatch.setattr(model, "ROUNDS_MISSED", 60)
     control = fresh_name("control")
     create_topic(kafka, control)
     return log.of(
         Export(kafka, topic(2), tmp_path, fresh_name("app")), assignment="static", partitions="0/1",
-        lease_secs=4.0, commit_mode="coordinated", control_topic=control, commit_interval_secs=1.0,
-        commit_timeout_secs=60, heartbeat_secs=60,
+        lease_secs=4.0, control_topic=control, commit_interval_secs=1.0, heartbeat_secs=60,
     )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from exporter.coordinate.messages import encode
 from exporter.coordinate.signature import Signature
 from exporter.core.coordination import Offer, OfferedClaim
 from exporter.local.broker import create_topic
+from exporter.settings import model
 from exporter.task import service as _  # noqa: F401 - configures the logs before they are captured
 from offsets.ranges import TopicPartition
 from tests.support import naive
@@ -28,14 +29,12 @@ PARTITIONS, RECORDS = 4, 40
 
 
 @pytest.fixture
-def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Export:
+def export(kafka: str, topic: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Export:
     """Nothing but rounds makes a commit: heartbeats and time-outs are beyond the test's end."""
     control = fresh_name("control")
     create_topic(kafka, control, 1)
-    scalars = {
-        "commit_mode": "coordinated", "control_topic": control, "commit_interval_secs": 1.5,
-        "commit_timeout_secs": 60, "heartbeat_secs": 60,
-    }  # fmt: skip
+    scalars = {"control_topic": control, "commit_interval_secs": 1.5, "heartbeat_secs": 60}
+    monkeypatch.setattr(model, "ROUNDS_MISSED", 40)
     return Export(kafka, topic(PARTITIONS), tmp_path, fresh_name("app"), scalars=scalars)
 
 

@@ -25,7 +25,7 @@ WRONG = '[derive.wrong]\nkind = "sql"\nsource = "order"\nquery = "SELECT nothing
 @pytest.fixture
 def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Export:
     e = Export(kafka, topic(2), tmp_path, fresh_name("app"))
-    return replace(e, more=EVEN + WAITS, scalars={"derive_secs": 1.0})
+    return replace(e, more=EVEN + WAITS)
 
 
 def even(e: Export) -> list[int]:

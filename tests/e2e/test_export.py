@@ -165,7 +165,7 @@ def test_records_of_ten_megabytes_pass_where_little_memory_is_allowed(
 ) -> None:
     """Up to record_bytes_max to their table, longer ones whole to the dead letters, whatever the tasks may hold."""
     name = topic(config={"max.message.bytes": str(20 << 20)})
-    scalars = {"memory_max_bytes": 16 << 20, "open_files_max": 1, "staged_bytes_max": 40 << 20}
+    scalars = {"memory_max_bytes": 16 << 20, "staged_bytes_max": 40 << 20}
     scalars["roll_bytes_max"] = 1 << 20
     e = Export(kafka, name, tmp_path, fresh_name("app"), scalars=scalars)
     notes = ["".join(random.Random(number).choices(ascii_letters, k=9_990_000)) for number in range(6)]

@@ -302,7 +302,7 @@ def test_what_tasks_say_to_each_other_goes_by_tls_and_login(secured: Secured, to
     """Over the control topic, once this user may; before that it is trouble, and `check` names each missing right."""
     name, before, allow = fresh_name(), len(secured.tap.firsts), ACLPermissionType.ALLOW
     e = Export(secured.brokers, topic, tmp_path, "export-us-0", kafka_client=secured.lines())
-    e = e.with_(commit_mode="coordinated", control_topic=name)
+    e = e.with_(control_topic=name)
 
     def told(create: bool = False) -> list[tuple[str, str]]:
         found = check_broker(e.settings(), create)

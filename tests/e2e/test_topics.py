@@ -18,6 +18,7 @@ from exporter.local.broker import create_topic
 from exporter.operate.check.check import check_broker
 from exporter.operate.offsets_view import offset_rows
 from exporter.protocol import truncation
+from exporter.settings import model
 from offsets import Invariant
 from offsets.ranges import TopicPartition
 from offsets.selection import Topics
@@ -27,7 +28,10 @@ from tests.support.services import administered, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
-SOON = {"topics_refresh_secs": 0.3}
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is new is noticed."""
+    monkeypatch.setattr(model, "TOPICS_REFRESH_SECS", 0.3)
 
 
 @pytest.fixture
@@ -35,7 +39,7 @@ def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Callable[..
     """Makes exports of fresh topics: export(2, isolation="read_uncommitted")."""
 
     def make(count: int = 1, **scalars: Any) -> Export:
-        return Export(kafka, topic(count), tmp_path, fresh_name("app"), scalars={**SOON, **scalars})
+        return Export(kafka, topic(count), tmp_path, fresh_name("app"), scalars=scalars)
 
     return make
 
@@ -125,7 +129,7 @@ def test_the_topic_may_be_the_event_type(kafka: str, tmp_path: Path, spark: Any)
     prefix = fresh_name("shop")
     names = [f"{prefix}.order", f"{prefix}.click", f"{prefix}.other"]
     types = {names[0]: DDL["order"], names[1]: DDL["click"]}
-    pattern = {"topics": [], "topics_pattern": prefix + r"\.[a-z]+", **SOON}
+    pattern = {"topics": [], "topics_pattern": prefix + r"\.[a-z]+"}
     e = Export(kafka, names[0], tmp_path, fresh_name("app"), types, pattern, type_from='kind = "topic"')
     create_topic(kafka, prefix)
     for number, name in enumerate(names):
@@ -145,7 +149,7 @@ def test_a_topic_that_begins_to_match_the_pattern_is_exported_and_one_that_goes_
 ) -> None:
     """While the task runs, which began without any topic: nothing of the new ones is missed, nothing stops it."""
     prefix = fresh_name("p")
-    pattern = {"topics": [], "topics_pattern": f"{prefix}-.*", **SOON}
+    pattern = {"topics": [], "topics_pattern": f"{prefix}-.*"}
     e = Export(kafka, f"{prefix}-one", tmp_path, fresh_name("app"), scalars=pattern)
     late = f"{prefix}-late"
     with e.going(spark):
@@ -170,10 +174,11 @@ STATIC = {"assignment": "static", "partitions": "0/1"}
     "assignment", [pytest.param({}, id="group"), seldom(STATIC, id="static")]
 )
 def test_partitions_that_are_added_begin_at_their_first_record(
-    export: Callable[..., Export], spark: Any, assignment: dict[str, str]
+    export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch, assignment: dict[str, str]
 ) -> None:
     """While the task runs, and although the first position was the latest: what is in them before they are noticed."""
-    e = export(first_position="latest", topics_refresh_secs=2, **assignment)
+    monkeypatch.setattr(model, "TOPICS_REFRESH_SECS", 2.0)
+    e = export(first_position="latest", **assignment)
     produce(e.kafka, e.topic, {0: mixed(20)})
     with e.going(spark):
         wait_until(at(e, 19), 120, "anchored at the end")
@@ -197,10 +202,11 @@ def partitions(e: Export) -> int:
 
 @pytest.mark.parametrize("more", [5, seldom(60)], ids=["fewer records than before", "more records than before"])
 def test_a_topic_that_is_made_again_stops_the_running_task(
-    export: Callable[..., Export], spark: Any, more: int
+    export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch, more: int
 ) -> None:
     """MONOTONE: with more records than before it is only its id that tells; not one of them reaches a table."""
-    e = export(topics_refresh_secs=30, poll_secs=4)
+    monkeypatch.setattr(model, "TOPICS_REFRESH_SECS", 30.0)
+    e = export(poll_secs=4)
     produce(e.kafka, e.topic, {0: mixed(20)})
     with e.going(spark) as task:
         wait_until(at(e, 19), 120, "the first topic is exported")

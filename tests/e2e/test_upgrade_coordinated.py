@@ -35,7 +35,7 @@ TYPES = {
     "order": DDL["order"], "click": DDL["click"],
     "change": "id BIGINT, when BIGINT, op STRING, changed ARRAY<STRING>, a STRING, b BIGINT",
 }  # fmt: skip
-COORDINATED = {"commit_mode": "coordinated", "control_topic": "golden.v2.control", "commit_interval_secs": 1.5}
+COORDINATED = {"control_topic": "golden.v2.control", "commit_interval_secs": 1.5}
 MIRRORS = f"""{CUSTOMERS}[derive.pages]
 kind = "mirror"
 source = "click"

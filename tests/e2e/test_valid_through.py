@@ -79,7 +79,7 @@ def in_rounds(e: Export) -> dict[str, Any]:
     """Settings of an app that commits in rounds."""
     control = fresh_name("control")
     create_topic(e.kafka, control, 1)
-    return {"commit_mode": "coordinated", "control_topic": control, "commit_interval_secs": 1.0}
+    return {"control_topic": control, "commit_interval_secs": 1.0}
 
 
 def told(e: Export, event_type: str) -> list[datetime]:

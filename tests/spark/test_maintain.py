@@ -145,7 +145,7 @@ def test_a_retention_that_could_reach_what_may_still_be_committed_is_refused(
     retention = "('delta.deletedFileRetentionDuration' = 'interval 1 day')"
     lake.session.sql(f"ALTER TABLE delta.`{lake.table('order').uri}` SET TBLPROPERTIES {retention}")
     monkeypatch.setattr("exporter.operate.maintain.maintain.CHECKPOINT_COMMITS", 2)
-    failed = typed(lake, monkeypatch, "--apply", scalars="stage_age_max_secs = 172_800")
+    failed = typed(lake, monkeypatch, "--apply", scalars="roll_age_max_secs = 43_200")
     assert isinstance(failed.exception, FoundProblem) and failed.exception.exit_code == 1, failed.output
     assert f"order\toptimize\t{CLOSED}\t2\t" in failed.stdout and "order\tcheckpoint\t\t0\t0\tdone" in failed.stdout
     assert len(list((Path(lake.table("order").uri) / "_delta_log").glob("*.checkpoint*.parquet"))) == 1

@@ -173,10 +173,10 @@ class Export:
             "poll_secs": 0.2,
             "roll_age_max_secs": 1.0,
             "heartbeat_secs": 1.0,
-            "session_timeout_ms": 6000,
+            "session_timeout_secs": 6,
             **self.scalars,
         }
-        lines = [f"{name} = {json.dumps(value)}" for name, value in scalars.items()]
+        lines = [f"{name} = {json.dumps(value)}" for name, value in scalars.items() if value is not None]
         lines += ["[type_from]", self.type_from, "[event_time]", self.event_time]
         for name, ddl in self.types.items():
             columns = [f"columns = {json.dumps(ddl)}"] if ddl else []

@@ -142,10 +142,7 @@ class Bucket:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        return {
-            "s3_endpoint": self.endpoint, "s3_region": CREDENTIALS["AWS_DEFAULT_REGION"], "s3_path_style": True,
-            "s3_allow_http": True,
-        }  # fmt: skip
+        return {"s3_endpoint": self.endpoint, "s3_region": CREDENTIALS["AWS_DEFAULT_REGION"]}
 
     @property
     def delta_options(self) -> dict[str, str]:

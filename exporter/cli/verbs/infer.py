@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 INFERRED = frozenset(
     ("brokers", "topics", "topics_pattern", "group", "app", "table_root", "isolation", "record_bytes_max")
-) | S3 | {"event_time_min", "event_time_ahead_max_secs", "evolve", "keys_max", "columns_max"}
+) | S3 | {"event_time_min", "event_time_ahead_max_secs", "evolve", "keys_max"}
 ASSUMED = {
     "group": "exporter", "table_root": "/lake", "type_from": {"kind": "topic"}, "event_time": {"kind": "record"},
     "new_type": "table",

@@ -24,14 +24,14 @@ MADE_SECS_MAX = 30.0
 
 
 def check_control(settings: Settings, exported: TopicReader, create: bool) -> Iterator[Finding]:
-    """Nothing without commit_mode = coordinated. exported: the topics, one of which says how many replicas it gets.
+    """Nothing without a control_topic. exported: the topics, one of which says how many replicas it gets.
 
     Raises BrokerSilent, ConfigError.
     """
     name = settings.control_topic
     if not name:
         if create:
-            yield Finding(WHAT, "error", "there is no name for it", "set `commit_mode` and `control_topic`")
+            yield Finding(WHAT, "error", "there is no name for it", "set `control_topic`")
         return
     with closing(TopicReader(kafka_python_options(settings), Topics((name,)), settings.isolation)) as reader:
         if create and not reader.identities():

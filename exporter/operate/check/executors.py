@@ -14,7 +14,7 @@ from exporter.text import why
 WHAT = "executors"
 EXECUTORS_SECS_MAX = 120.0
 """How long is waited for the first tasks to be done; executors of a cluster may be pods that have to start."""
-OF_A_CLUSTER = ("driver_host", "driver_port", "block_port", "worker_python", "worker_archive")
+OF_A_CLUSTER = ("driver_host", "driver_port", "worker_python", "worker_archive")
 
 
 def check_executors(settings: Settings, session: Any) -> Finding | None:

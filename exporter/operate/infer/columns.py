@@ -179,7 +179,7 @@ def _why_not(name: str, seen: Seen, top: bool) -> str:
         return "no column yet: nothing is in it"
     if never_added(name, top):
         return "no column can have that name: it stays in `_rescued`"
-    return "no column: too many (columns_max), or a name like another one's; it stays in `_rescued`"
+    return "no column: too many (keys_max), or a name like another one's; it stays in `_rescued`"
 
 
 def _says(seen: Seen, look: Look, kind: Any, column: str) -> str:

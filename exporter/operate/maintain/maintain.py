@@ -177,7 +177,7 @@ class Maintenance:
         retention = view.properties.get(DELETED_FILE_RETENTION, RETENTION_DEFAULT)
         if not protects_staged(retention, self._limits.stage_age_max_secs):
             says = (
-                f"{DELETED_FILE_RETENTION} = {retention} is not longer than stage_age_max_secs and an hour: "
+                f"{DELETED_FILE_RETENTION} = {retention} is not longer than a staged file may wait, and an hour: "
                 "VACUUM could delete staged files"
             )
             yield Step(name, "vacuum", "failed", says=says)

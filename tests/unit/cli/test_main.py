@@ -33,7 +33,7 @@ TAKES = {
     "maintain": LAKE | MAINTAINED | CODEC, "report": LAKE | {"isolation"}, "dead-letters list": LAKE,
     "dead-letters show": LAKE, "dead-letters replay": VERDICTS | CODEC,
     "repair": VERDICTS | LOG | CODEC | {"first_position", "type_widening"}, "infer": INFERRED, "schema": LAKE,
-    "derive run": LAKE | CODEC | {"derive_cron", "derive_secs", "give_up_secs", "stop_budget_secs"},
+    "derive run": LAKE | CODEC | {"derive_cron", "give_up_secs", "stop_budget_secs"},
     "derive plan": LAKE, "derive status": LAKE, "derive audit": LAKE,
     "catalog": LAKE | {"catalog", "catalog_database", "catalog_uri"},
 }  # fmt: skip

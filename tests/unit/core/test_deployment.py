@@ -11,12 +11,12 @@ from exporter.spark.batches import SIZES
 
 NEEDED = {"spark.delta.logStore.x.impl": "X", "spark.hadoop.x": "y"}
 JARS = ["/spark.jar", "/x.jar"]
-CLUSTER = Deployment("spark://m:7077", "2g", "exporter-driver", 7078, 7079, "./env/bin/python", "e.tar.gz#env")
+CLUSTER = Deployment("spark://m:7077", "2g", "exporter-driver", 7078, "./env/bin/python", "e.tar.gz#env")
 REACHED = {
     "spark.driver.host": "exporter-driver",
     "spark.driver.bindAddress": "0.0.0.0",
     "spark.driver.port": "7078",
-    "spark.blockManager.port": "7079",
+    "spark.driver.blockManager.port": "7079",
     "spark.archives": "e.tar.gz#env",
 }
 
@@ -35,7 +35,7 @@ def test_what_is_said_of_a_cluster_does_not_count_on_this_machine() -> None:
     """So that a verb may run here by the settings of tasks that run there."""
     options = replace(CLUSTER, master="local[2]").spark_options(JARS, NEEDED)
     assert options["spark.driver.host"] == options["spark.driver.bindAddress"] == "127.0.0.1"
-    assert not options.keys() & {"spark.driver.port", "spark.blockManager.port", "spark.archives", "spark.jars"}
+    assert not options.keys() & {"spark.driver.port", "spark.driver.blockManager.port", "spark.archives", "spark.jars"}
 
 
 def test_what_is_not_said_is_left_to_spark() -> None:

@@ -37,7 +37,7 @@ def test_tasks_go_through_the_proxy_and_whoever_looks_on_does_not(lakes: S3Lakes
     assert lakes.proxy is not None
     told, direct = lakes.settings("a", tmp_path), lakes.settings("a", tmp_path, direct=True)
     assert (told["s3_endpoint"], direct["s3_endpoint"]) == (lakes.proxy.endpoint, lakes.options["endpoint"])
-    assert told["table_root"] == f"{lakes.root}/a" and told["s3_path_style"] is True and told["s3_allow_http"] is True
+    assert told["table_root"] == f"{lakes.root}/a"
     lakes.proxy.troubles = Troubles(down=Down.REFUSES)
     assert lakes.store("a", tmp_path).trouble() == ""
 
@@ -88,7 +88,7 @@ def test_an_s3_of_the_settings_is_used_and_never_broken(tmp_path: Path) -> None:
     config = tmp_path / "exporter.toml"
     config.write_text(
         'brokers = ["a:1"]\ntopics = ["mine"]\ngroup = "mine"\ntable_root = "s3://mine/lake"\n'
-        's3_endpoint = "http://localhost:9"\ns3_allow_http = true\ns3_path_style = true\n'
+        's3_endpoint = "http://localhost:9"\n'
         '[type_from]\nkind = "topic"\n[event_time]\nkind = "record"\n[types.mine]\ncolumns = "id BIGINT"\n'
     )
     given = lakes_of("s3", load(config, {}, {}))

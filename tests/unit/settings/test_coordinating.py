@@ -9,24 +9,12 @@ import pytest
 from exporter.errors import ConfigError
 from exporter.settings.load import load
 from exporter.settings.meaning import routing
-from exporter.settings.model import Settings
 from exporter.settings.view import MASKED, setting_rows
-from tests.support.settings import TOML
+from tests.support.settings import TOML, loaded, refused
 
-COORDINATED = 'commit_mode = "coordinated"\ncontrol_topic = "rounds"\n'
+COORDINATED = 'control_topic = "rounds"\n'
 SECRET = "T0ken-of-the-hook"
 TO_KAFKA = '[derive.back]\nkind = "to_kafka"\nsource = "order"\ntopic = "rounds"\n'
-
-
-def loaded(lines: str = "", tables: str = "", **environ: str) -> Settings:
-    Path("exporter.toml").write_text(lines + TOML + tables, "utf-8")
-    return load(Path("exporter.toml"), {}, environ)
-
-
-def refused(lines: str, tables: str = "", **environ: str) -> str:
-    with pytest.raises(ConfigError) as caught:
-        loaded(lines, tables, **environ)
-    return str(caught.value)
 
 
 @pytest.fixture(autouse=True)
@@ -51,22 +39,17 @@ def test_they_decide_nothing_of_where_a_record_goes() -> None:
 @pytest.mark.parametrize(
     ("lines", "tables", "reason"),
     [
-        ('commit_mode = "coordinated"', "", "control_topic (default): is needed with commit_mode = coordinated"),
-        ('control_topic = "rounds"', "", "no effect without commit_mode = coordinated"),
-        ('commit_mode = "both"', "", "should be 'own' or 'coordinated'"),
         ('control_topic = "a b"', "", "'a b' should be a topic's name"),
-        ('commit_mode = "coordinated"\ncontrol_topic = "events"', "", "events is exported"),
+        ('control_topic = "events"', "", "events is exported"),
         (COORDINATED, TO_KAFKA, "rounds is the topic of [derive.back]"),
         ('events_topic = "rounds"', TO_KAFKA, "rounds is the topic of [derive.back]"),
         ('events_topic = "events"', "", "events is exported"),
         (COORDINATED + 'events_topic = "rounds"', "", "should not be the control_topic"),
-        (COORDINATED + "stage_age_max_secs = 65\ncommit_interval_secs = 15\ncommit_timeout_secs = 35\n"
-         "roll_age_max_secs = 5", "", "more than 2 x commit_interval_secs + commit_timeout_secs"),
         (COORDINATED + "commit_interval_secs = 0", "", "should be greater than 0"),
-        (COORDINATED + "commit_timeout_secs = inf", "", "finite"),
+        (COORDINATED + "commit_interval_secs = inf", "", "finite"),
         ('valid_through = "on"', "", "should be 'off', 'strict' or 'idle_aware'"),
         ('valid_through_time = "event"', "", "no effect without valid_through"),
-        ('valid_through = "strict"\nvalid_through_property_secs = 5', "", "and commit_mode = coordinated"),
+        ('valid_through = "strict"\nvalid_through_property_secs = 5', "", "and control_topic"),
         ('events_webhook = "ftp://h/x"', "", "should be http://host/path or https://host/path"),
         ('events_webhook = "https:///x"', "", "should be http://host/path or https://host/path"),
         ('events_webhook = "https://h:port/x"', "", "should be http://host/path or https://host/path"),
@@ -75,7 +58,7 @@ def test_they_decide_nothing_of_where_a_record_goes() -> None:
     ],
 )  # fmt: skip
 def test_what_cannot_be_meant_is_refused(lines: str, tables: str, reason: str) -> None:
-    """Also what would come back for ever, and what would be dropped before anybody commits it."""
+    """Also what would come back for ever."""
     assert reason in refused(lines + "\n", tables)
 
 

@@ -264,7 +264,6 @@ def test_an_error_names_the_setting_in_the_spelling_in_which_it_was_given() -> N
         ("roll_age_max_secs = nan", "roll_age_max_secs = nan"),
         ("heartbeat_secs = true", "not true or false"),
         ("generation = -1", "greater than or equal to 0"),
-        ("stage_age_max_secs = 60", "more than roll_age_max_secs"),
         ("staged_bytes_max = 1000", "less than roll_bytes_max"),
         ("first_position = 1700000000", "earliest, latest or an ISO-8601"),
         ("first_position = '1700000000'", "earliest, latest or an ISO-8601"),
@@ -347,10 +346,10 @@ def test_an_option_that_the_export_rests_on_is_not_passed_to_spark(line: str, re
 def test_where_spark_runs_is_what_the_settings_say() -> None:
     """Each setting by its name; numbers and booleans of TOML are texts to Spark."""
     scalars = "spark_master = 'spark://m:7077'\ndriver_memory = '2g'\ndriver_host = 'd'\ndriver_port = 7078\n"
-    scalars += "block_port = 7079\nworker_python = './e/bin/python'\nworker_archive = 'e.tgz#e'\n"
+    scalars += "worker_python = './e/bin/python'\nworker_archive = 'e.tgz#e'\n"
     given = loaded(scalars, '[spark]\n"spark.executor.cores" = 2\n"spark.speculation" = true\n').deployment
     options = {"spark.executor.cores": "2", "spark.speculation": "true"}
-    assert given == Deployment("spark://m:7077", "2g", "d", 7078, 7079, "./e/bin/python", "e.tgz#e", options)
+    assert given == Deployment("spark://m:7077", "2g", "d", 7078, "./e/bin/python", "e.tgz#e", options)
 
 
 @pytest.mark.parametrize(
@@ -905,8 +904,7 @@ def test_a_log_is_required_where_there_is_a_table_for_it_unless_told_otherwise()
 @pytest.mark.parametrize(
     "line",
     ["wal_table = 'a b'", "wal_table = 'ab'", "wal_mode = 'on'", "wal_endpoint = 'localhost:8000'",
-     "wal_endpoint = 'http://h:1/x'", "wal_keep_days = 0", "wal_keep_days = 3651", "wal_verify_secs = 0",
-     "lease_secs = 1", "lease_secs = 3601"],
+     "wal_endpoint = 'http://h:1/x'", "lease_secs = 1", "lease_secs = 3601"],
 )  # fmt: skip
 def test_a_setting_of_the_log_that_cannot_be_is_refused_by_its_name(line: str) -> None:
     """The message names the setting that is wrong."""
@@ -936,11 +934,11 @@ def test_a_command_gets_one_flag_per_scalar() -> None:
 
 def test_problems_of_each_kind_are_told_together_in_the_order_of_the_settings() -> None:
     """A value that is wrong by itself hides none that does not go with others, but for those that it belongs to."""
-    lines = "heartbeat_secs = true\nstage_age_max_secs = 60\nwal_mode = 'required'\nwal_endpoint = 'http://h:1'\n"
+    lines = "heartbeat_secs = true\nstaged_bytes_max = 60\nwal_mode = 'required'\nwal_endpoint = 'http://h:1'\n"
     message = refused(lines + "assignment = 'static'")
     told = re.findall(r"^\s*(\w+) (?:\(default\)|= .* in exporter\.toml): ", message, re.MULTILINE)
-    assert told == ["partitions", "heartbeat_secs", "stage_age_max_secs", "wal_mode", "wal_endpoint"]
-    hidden = refused("roll_age_max_secs = true\nstage_age_max_secs = 60\nwal_table = 'a b'\nwal_mode = 'required'")
+    assert told == ["partitions", "heartbeat_secs", "staged_bytes_max", "wal_mode", "wal_endpoint"]
+    hidden = refused("roll_bytes_max = true\nstaged_bytes_max = 60\nwal_table = 'a b'\nwal_mode = 'required'")
     assert "2 problems" in hidden
 
 

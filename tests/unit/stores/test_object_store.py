@@ -255,13 +255,6 @@ def test_credentials_that_are_nowhere_are_a_mistake_of_the_settings(
         assert "web identity" in found.hint
 
 
-def test_an_address_without_encryption_has_to_be_allowed(s3: FakeS3) -> None:
-    """Wherever it comes from."""
-    options = {name: text for name, text in s3_options(s3.endpoint).items() if name != "allow_http"}
-    found = open_store("s3://lake", options).unwritable()
-    assert isinstance(found, ConfigError) and "s3_allow_http" in found.hint and not s3.asked
-
-
 def test_the_environment_says_where_it_is_if_the_settings_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
     """To this process, to the workers and to the JVM, whatever each of their libraries would look at."""
     for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_REGION", "AWS_DEFAULT_REGION"):
@@ -278,14 +271,17 @@ def test_the_environment_says_where_it_is_if_the_settings_do_not(monkeypatch: py
     assert S3Store.at("s3://b", {"endpoint": "https://d", "region": "eu-3"}).options["endpoint"] == "https://d"
 
 
-def test_a_bucket_stands_in_the_host_name_or_in_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the settings say, of an endpoint of one's own too."""
+def test_a_bucket_stands_in_the_path_of_an_endpoint_of_one_s_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the JVM as well; of AWS's own in the host name. Only http:// says that nothing is encrypted."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
-    told = {"endpoint": "https://s3.example", "region": "r"}
-    hosted = S3Store.at("s3://lake", told)._client(object_client.PATIENT)
-    in_path = S3Store.at("s3://lake", {**told, "path_style": "true"})._client(object_client.PATIENT)
-    assert (hosted.config["endpoint"], in_path.config["endpoint"]) == ("https://lake.s3.example", "https://s3.example")
+    told = (("", "false", "true"), ("https://s3.x", "true", "true"), ("http://s3.x", "true", "false"))
+    for endpoint, in_path, encrypted in told:
+        store = S3Store.at("s3://lake", {"endpoint": endpoint, "region": "r"})
+        assert store._client(object_client.PATIENT).config.get("endpoint", "") == endpoint
+        java = store.java.settings
+        assert java["spark.hadoop.fs.s3a.path.style.access"] == in_path
+        assert java["spark.hadoop.fs.s3a.connection.ssl.enabled"] == encrypted
 
 
 def test_credentials_are_asked_for_again_before_they_expire(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,11 +29,11 @@ def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeS3]:
 
 
 def written(folder: Path, s3: FakeS3) -> Path:
-    """A settings file of a bucket: what it takes beside that of a folder are three lines."""
+    """A settings file of a bucket: what it takes beside that of a folder is one line."""
     toml = folder / "exporter.toml"
     toml.write_text(
         'brokers = ["127.0.0.1:1"]\ntopics = ["t"]\ngroup = "g"\ntable_root = "s3://lake/tables"\n'
-        f's3_endpoint = "{s3.endpoint}"\ns3_path_style = true\ns3_allow_http = true\n'
+        f's3_endpoint = "{s3.endpoint}"\n'
         '[type_from]\nkind = "topic"\n[event_time]\nkind = "record"\n[types.order]\ncolumns = "id BIGINT"\n'
     )
     return toml
@@ -64,7 +64,7 @@ def test_a_file_where_a_table_has_to_be_is_found_in_a_bucket_too(tmp_path: Path,
 def test_a_check_says_where_the_bucket_is_and_no_secret(tmp_path: Path, s3: FakeS3) -> None:
     """By few requests: a file, the same again, its removal, and two for each table."""
     (found,) = _storage(load(written(tmp_path, s3), {}, {}))
-    assert found.level == "ok" and found.says.startswith(f"s3a://lake/tables, allow http true, endpoint {s3.endpoint}")
+    assert found.level == "ok" and found.says.startswith(f"s3a://lake/tables, endpoint {s3.endpoint}")
     assert "secret-of-a-test" not in found.says and "someone" not in found.says
     assert (s3.times("PUT"), s3.times("DELETE"), s3.times("HEAD"), len(s3.asked)) == (2, 1, 4, 7)
 
