@@ -1,6 +1,6 @@
 """A task in coordinated mode: one thread hears the control topic, and feeds the task's member and its leader.
 
-    the loop ── submit, begun, rolled ──> Member ──┐
+    the loop ── occasion, submit, rolled > Member ──┐
                                                    ├── say ──> Channel ── hear ──┬──> Member
                                           Leader ──┘                             └──> Leader
 """
@@ -15,6 +15,7 @@ from concurrent.futures import Future
 from exporter.coordinate.leader import Leader
 from exporter.coordinate.member import Member
 from exporter.core.coordination import Channel, CoordinationState, Leadership
+from exporter.core.due import Occasion
 from exporter.core.outcome import Report
 from exporter.core.writers import Claim
 from exporter.log import get_logger
@@ -35,40 +36,45 @@ class CoordinatedCommits:
 
     def __init__(
         self,
-        app: str,
         channel: Channel,
         member: Member,
         leader: Leader,
         leadership: Leadership,
+        grace_secs: float,
         clock: Callable[[], float] = time.monotonic,
         release: Callable[[], None] = lambda: None,
         threaded: bool = True,
     ) -> None:
-        """release: lets go of what it was made with. threaded: False for tests that call step() themselves."""
-        self._app = app
+        """grace_secs: as in Occasion. release: lets go of what it was made with. threaded: False for tests that call
+        step() themselves.
+        """
         self._channel = channel
         self._member = member
         self._leader = leader
         self._leadership = leadership
         self._clock = clock
         self._release = release
+        self._grace_secs = grace_secs
+        self._asked_by = self._rolled_for = ""
+        self._rolled_of = frozenset[TopicPartition]()
         self._ended = threading.Event()
         self._trouble = ""
         self._thread = threading.Thread(target=self._run, name="coordinate", daemon=True) if threaded else None
         if self._thread is not None:
             self._thread.start()
 
-    def submit(self, event_type: str, claims: Sequence[Claim], round_id: str) -> Future[Report]:
-        return self._member.submit(event_type, claims, round_id)
+    def occasion(self, flushing: bool) -> Occasion:
+        self._asked_by = self._member.begun()
+        return Occasion(flushing, bool(self._asked_by), self._grace_secs, self._member.is_lively)
 
-    def begun(self) -> str:
-        return self._member.begun()
+    def submit(self, event_type: str, claims: Sequence[Claim], in_hurry: bool) -> Future[Report]:
+        return self._member.submit(event_type, claims, "" if in_hurry else self._asked_by)
 
-    def rolled(self, round_id: str, partitions: Collection[TopicPartition]) -> None:
-        self._member.rolled(round_id, partitions)
-
-    def is_lively(self, event_type: str) -> bool:
-        return self._member.is_lively(event_type)
+    def rolled(self, partitions: Collection[TopicPartition]) -> None:
+        """A round is told so, whatever the loop had for it: nothing else comes. If partitions came since, again."""
+        if self._asked_by or (self._rolled_for and {*partitions} - self._rolled_of):  # it is waited for
+            self._rolled_for, self._rolled_of = self._asked_by or self._rolled_for, frozenset(partitions)
+            self._member.rolled(self._rolled_for, self._rolled_of)
 
     def hurry(self) -> None:
         self._member.hurry()
@@ -101,7 +107,7 @@ class CoordinatedCommits:
         messages = self._channel.hear(timeout_secs)
         now = self._clock()
         for message in messages:
-            if message.app == self._app:
+            if message.app == self._member.app:
                 self._member.hear(message, now)
                 self._leader.hear(message, now)
         self._member.tick(now)

@@ -54,32 +54,25 @@ class _Round:
     rolled: tuple[TopicPartition, ...] | None = None
 
 
+@dataclass(eq=False, repr=False)
 class Member:
     """One task's. submit, begun, rolled, is_lively, hurry: for the loop's thread; hear and tick: for the channel's.
 
     ended: offers by what ended the waiting for their outcome.
+
+    wake: lets the loop pass, as a round has begun; called from any thread.
     """
 
-    def __init__(
-        self,
-        app: str,
-        owner: str,
-        committer: Preparing,
-        pool: Executor,
-        channel: Channel,
-        timeout_secs: float,
-        wake: Callable[[], None],
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """wake: lets the loop pass, as a round has begun; called from any thread."""
-        self._app = app
-        self._owner = owner
-        self._committer = committer
-        self._pool = pool
-        self._channel = channel
-        self._timeout_secs = timeout_secs
-        self._wake = wake
-        self._clock = clock
+    app: str
+    owner: str
+    committer: Preparing
+    pool: Executor
+    channel: Channel
+    timeout_secs: float
+    wake: Callable[[], None]
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
         self._lock = threading.RLock()
         self._open: dict[str, _Offered] = {}
         self._rounds: OrderedDict[str, _Round] = OrderedDict()
@@ -98,7 +91,7 @@ class Member:
         if round_id:
             with self._lock:
                 self._round(round_id).submitting += 1
-        self._pool.submit(self._prepare, event_type, claims, round_id, future)
+        self.pool.submit(self._prepare, event_type, claims, round_id, future)
         return future
 
     def begun(self) -> str:
@@ -162,9 +155,9 @@ class Member:
             for one in again:
                 one.said_at = now
         if again:
-            self._channel.say([one.offer for one in again])
+            self.channel.say([one.offer for one in again])
         if known is None:
-            self._wake()
+            self.wake()
         else:
             self._say_ready(begin.round_id)
 
@@ -189,19 +182,19 @@ class Member:
             round_ = self._round(round_id)
             if round_.rolled is None or round_.submitting:
                 return
-            ready = Ready(self._app, self._owner, round_id, round_.rolled)
-        self._channel.say([ready])
+            ready = Ready(self.app, self.owner, round_id, round_.rolled)
+        self.channel.say([ready])
 
     def _prepare(self, event_type: str, claims: Sequence[Claim], round_id: str, future: Future[Report]) -> None:
         """Runs in the pool."""
         try:
-            if self._hurried or self._channel.trouble:
+            if self._hurried or self.channel.trouble:
                 self.ended[HURRIED if self._hurried else SILENT] += 1
-                future.set_result(self._committer.commit(event_type, claims))
+                future.set_result(self.committer.commit(event_type, claims))
             else:
-                prepared = self._committer.prepare(event_type, claims)
+                prepared = self.committer.prepare(event_type, claims)
                 if not prepared.offers or not self._offered(prepared, round_id, future):
-                    future.set_result(self._committer.land(prepared))
+                    future.set_result(self.committer.land(prepared))
         except BaseException as error:  # noqa: BLE001 - the loop decides
             future.set_exception(error)
         finally:
@@ -213,17 +206,17 @@ class Member:
     def _offered(self, prepared: Prepared, round_id: str, future: Future[Report]) -> bool:
         """Say it, and wait for its outcome; False where it cannot be said."""
         try:
-            offer = self._committer.offer(prepared, round_id)
+            offer = self.committer.offer(prepared, round_id)
         except OSError as error:
             log.warning(Event.OFFER_NOT_SAID, table=prepared.event_type, error=first_line(error))
             self.ended[SILENT] += 1
             return False
-        now = self._clock()
-        one = _Offered(prepared, offer, future, now, now + self._timeout_secs)
+        now = self.clock()
+        one = _Offered(prepared, offer, future, now, now + self.timeout_secs)
         with self._lock:
             self._open[prepared.commit_id] = one
         point(Fault.BEFORE_OFFER, prepared.event_type)
-        self._channel.say([offer])
+        self.channel.say([offer])
         point(Fault.AFTER_OFFER, prepared.event_type)
         if self._hurried:  # since it was asked
             self._look(one, HURRIED)
@@ -236,7 +229,7 @@ class Member:
                 return
             one.looked = True
         self.ended[why] += 1
-        self._pool.submit(self._settle, one, why)
+        self.pool.submit(self._settle, one, why)
 
     def _settle(self, one: _Offered, why: str) -> None:
         """Runs in the pool. Raises nothing: the loop gets it."""
@@ -245,7 +238,7 @@ class Member:
             if report is None:
                 log.info(Event.OFFER_FALLS_BACK, table=one.offer.table, why=why)
                 point(Fault.BEFORE_FALL_BACK, one.offer.table)
-                report = self._committer.fall_back(one.prepared)
+                report = self.committer.fall_back(one.prepared)
         except BaseException as error:  # noqa: BLE001 - the loop decides
             self._forget(one)
             one.future.set_exception(error)
@@ -256,7 +249,7 @@ class Member:
     def _found(self, prepared: Prepared) -> Report | None:
         """What the log says. If it cannot be read: nothing, and a commit of its own will tell (FENCE)."""
         try:
-            return self._committer.found(prepared)
+            return self.committer.found(prepared)
         except TableUnreadable as error:
             log.warning(Event.TABLE_UNREADABLE, table=prepared.event_type, error=str(error))
             return None

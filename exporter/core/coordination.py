@@ -15,6 +15,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from exporter.core.due import Occasion
 from exporter.core.outcome import Prepared, Report
 from exporter.core.writers import Claim
 from offsets.ranges import TopicPartition
@@ -187,20 +188,20 @@ class Leadership(Protocol):
 class Commits(Protocol):
     """How the frozen claims of the loop come to be committed: by this task itself, or by rounds of a leader."""
 
-    def submit(self, event_type: str, claims: Sequence[Claim], round_id: str) -> Future[Report]:
-        """Offer them; done once each is settled. For one event type by one at a time.
+    def occasion(self, flushing: bool) -> Occasion:
+        """What the loop commits in this passing, of which one begins here; asked if a round waits for this task.
 
-        round_id: of the round that they are rolled for; empty: by their own limits, or in a hurry.
+        flushing: as in Occasion. By itself no round begins.
         """
 
-    def begun(self) -> str:
-        """The round that has begun and for which this task has not rolled yet, or empty. By itself no round begins."""
+    def submit(self, event_type: str, claims: Sequence[Claim], in_hurry: bool) -> Future[Report]:
+        """Offer them; done once each is settled. For one event type by one at a time.
 
-    def rolled(self, round_id: str, partitions: Collection[TopicPartition]) -> None:
-        """All that the loop has for a round is submitted. partitions: all that are this task's."""
+        in_hurry: they wait for no round, not for the end of one that has begun either.
+        """
 
-    def is_lively(self, event_type: str) -> bool:
-        """Whether others had rows for this table in the last round: then markers are worth their place in the next."""
+    def rolled(self, partitions: Collection[TopicPartition]) -> None:
+        """All that the loop commits in this passing is submitted. partitions: all that are this task's."""
 
     def hurry(self) -> None:
         """The task ends: commit by itself what is open and what comes (claims keep their ids)."""

@@ -15,14 +15,14 @@ from exporter.core.writers import WriterKey, Writers
 class Occasion:
     """Why the loop looks. flushing: everything that is staged has to be committed. asked: for a round of a leader.
 
-    has_rounds: there are some, and one passes by a type of which something is offered already: all
-    of it goes with what leaves. is_lively: whether
-    markers of an event type are worth their place in a round.
+    grace_secs: how much longer a marker waits for a round to ride in; 0: there are no rounds. If there are, one passes
+    by a type of which something is offered already: all of it goes with what leaves. is_lively: whether markers of an
+    event type are worth their place in a round.
     """
 
     flushing: bool = False
     asked: bool = False
-    has_rounds: bool = False
+    grace_secs: float = 0.0
     is_lively: Callable[[str], bool] = lambda event_type: False
 
 
@@ -36,14 +36,15 @@ def due_writers(
 ) -> dict[str, list[WriterKey]]:
     """Event type -> its writers that are due. leaving: of partitions on their way out, which wait for nothing."""
     fresh: dict[str, list[WriterKey]] = defaultdict(list)
-    going = {key.event_type for key in leaving} if occasion.has_rounds else set[str]()
+    idle_secs = heartbeat_secs + (0.0 if occasion.asked else occasion.grace_secs)
+    going = {key.event_type for key in leaving} if occasion.grace_secs else set[str]()
     along = {key: writer for key, writer in staying.items() if key.event_type in going}
     rest = {key: writer for key, writer in staying.items() if key not in along} if along else staying
     for writers, flushing in ((along, True), (rest, occasion.flushing), (leaving, True)):
         for name, due in rolls(writers, limits, now, flushing or occasion.asked).items():
             fresh[name] += due
         soon = _in_company(writers, fresh, occasion) if (occasion.asked or limits.together) and not flushing else ()
-        for name, idle in heartbeat.markers_due(writers, 0.0 if flushing else heartbeat_secs, now, soon).items():
+        for name, idle in heartbeat.markers_due(writers, 0.0 if flushing else idle_secs, now, soon).items():
             fresh[name] += idle
     return fresh
 

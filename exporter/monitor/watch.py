@@ -10,6 +10,7 @@ import json
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -35,34 +36,32 @@ BLINKS_MAX, BLINK_SECS = 3, 600.0
 """So many failures of a storage that answers when it is asked are taken for outages that are over, in so long."""
 
 
+@dataclass(eq=False, repr=False)
 class Watch:
     """One task's. `snapshot` is None until the loop has passed once. through: what commits said (ThroughTimes.said).
 
     hopeless: partitions that have been stuck for give_up_secs, and why; a run with an end does not wait for them.
+
+    late_max_secs: how late a record may be for the completeness mark. wall: seconds since 1970.
+
+    probe: why the storage does not answer, or empty.
     """
 
-    def __init__(
-        self,
-        app: str = "",
-        owner: str = "",
-        late_max_secs: float = 0.0,
-        give_up_secs: float = float("inf"),
-        clock: Callable[[], float] = time.monotonic,
-        wall: Callable[[], float] = time.time,
-        probe: Callable[[], str] = str,
-    ) -> None:
-        """late_max_secs: how late a record may be for the completeness mark. wall: seconds since 1970.
+    app: str = ""
+    owner: str = ""
+    late_max_secs: float = 0.0
+    give_up_secs: float = float("inf")
+    clock: Callable[[], float] = time.monotonic
+    wall: Callable[[], float] = time.time
+    probe: Callable[[], str] = str
 
-        probe: why the storage does not answer, or empty.
-        """
-        self.probe = probe
+    def __post_init__(self) -> None:
         self._probed_at = float("-inf")
         self._of_workers, self._workers_at = "", float("-inf")
         self._blinks: list[float] = []
         self.totals = Totals()
-        self.outages = Outages(give_up_secs)
+        self.outages = Outages(self.give_up_secs)
         self.hopeless: Mapping[TopicPartition, str] = {}
-        self._give_up_secs = give_up_secs
         self.snapshot: Snapshot | None = None
         self.busy_since: float | None = None
         self.schema_ids: int | None = None
@@ -75,12 +74,7 @@ class Watch:
         self._leases: Callable[[], Mapping[str, int]] = dict
         self._wal_calls: Callable[[], Mapping[tuple[str, str], int]] = dict
         self.through: Callable[[], Mapping[str, int]] = dict
-        self.started = clock()
-        self.app = app
-        self.owner = owner
-        self._late_max_secs = late_max_secs
-        self._clock = clock
-        self._wall = wall
+        self.started = self.clock()
         self._marks: dict[TopicPartition, Marks] = {}
         self._ends: dict[TopicPartition, int] = {}
         self._ends_at: float | None = None
@@ -108,7 +102,7 @@ class Watch:
     @contextmanager
     def busy(self) -> Iterator[None]:
         """Mark that partitions are recovered, which may take long; callable from the thread that does it."""
-        self.busy_since = self._clock()
+        self.busy_since = self.clock()
         try:
             yield
         finally:
@@ -116,7 +110,7 @@ class Watch:
 
     def still_busy(self) -> None:
         """Mark that what takes long has gone on by a step."""
-        self.busy_since = self._clock()
+        self.busy_since = self.clock()
 
     def ends_read(
         self, ends: Mapping[TopicPartition, int], now: float, readable: Mapping[TopicPartition, int] | None = None
@@ -129,7 +123,7 @@ class Watch:
         self._ends_at = now
         before, self._open = self._open, {}
         for tp, end in ends.items():
-            self._mark(tp, end - 1, int(self._wall() * 1000))
+            self._mark(tp, end - 1, int(self.wall() * 1000))
             if (at := self._readable.get(tp, end)) < end:
                 stood_at, since, _ = before.get(tp, (at, now, now))
                 self._open[tp] = (at, since if stood_at == at else now, now)
@@ -148,7 +142,7 @@ class Watch:
         for fragment in result.fragments:
             totals.staged_rows += sum(file.rows for files in fragment.files.values() for file in files)
             if (read_ms := last_kafka_ms(fragment)) is not None:
-                self._mark(fragment.plan.tp, fragment.plan.end - 1, min(read_ms, int(self._wall() * 1000)))
+                self._mark(fragment.plan.tp, fragment.plan.end - 1, min(read_ms, int(self.wall() * 1000)))
 
     def committed(self, report: Report) -> None:
         """Count a commit, whatever became of it."""
@@ -187,11 +181,11 @@ class Watch:
         self._ends = {tp: end for tp, end in self._ends.items() if tp in mine}
         self._open = {tp: seen for tp, seen in self._open.items() if tp in mine}
         self._stuck_since = {tp: self._stuck_since.get(tp, now) for tp in stuck if tp in mine}
-        self.hopeless = {tp: stuck[tp] for tp, since in self._stuck_since.items() if now - since >= self._give_up_secs}
+        self.hopeless = {tp: stuck[tp] for tp, since in self._stuck_since.items() if now - since >= self.give_up_secs}
         self.snapshot = Snapshot(
             at=now,
             started=self.started,
-            wall_ms=int(self._wall() * 1000),
+            wall_ms=int(self.wall() * 1000),
             app=self.app,
             owner=self.owner,
             owned=mine,
@@ -217,7 +211,7 @@ class Watch:
             sinks=self.sinks(),
             coordination=self.coordination(),
             processes=self.processes,
-            late_max_secs=self._late_max_secs,
+            late_max_secs=self.late_max_secs,
             stopping=stopping,
             totals=self.totals.copy(),
         )

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 from exporter.core.backoff import RETRY_SECS
@@ -37,28 +38,22 @@ Staying = Mapping[TopicPartition, int]
 """The partitions that are ours to stay, with their ownership epochs."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Anchoring:
-    """One task's. waits: whether a manifest does."""
+    """One task's. waits: whether a manifest does.
 
-    def __init__(
-        self,
-        *,
-        app: str,
-        anchor: Callable[[Mapping[WriterKey, Position]], Mapping[str, TableView]],
-        known: KnownTables,
-        committer: Committer,
-        read_again: Callable[[Collection[TopicPartition]], None],
-        pool: ThreadPoolExecutor,
-        waking: Callable[[Future[Any]], Future[Any]],
-    ) -> None:
-        """anchor: as MetTypes.anchor, called in the pool. read_again: these partitions are to be recovered."""
-        self._app = app
-        self._anchor = anchor
-        self._known = known
-        self._committer = committer
-        self._read_again = read_again
-        self._pool = pool
-        self._waking = waking
+    anchor: as MetTypes.anchor, called in the pool. read_again: these partitions are to be recovered.
+    """
+
+    app: str
+    anchor: Callable[[Mapping[WriterKey, Position]], Mapping[str, TableView]]
+    known: KnownTables
+    committer: Committer
+    read_again: Callable[[Collection[TopicPartition]], None]
+    pool: ThreadPoolExecutor
+    waking: Callable[[Future[Any]], Future[Any]]
+
+    def __post_init__(self) -> None:
         self._manifest: RoundResult | None = None
         self._running: Future[Mapping[str, TableView]] | None = None
         self._retry_at = float("-inf")
@@ -107,7 +102,7 @@ class Anchoring:
             return None
         level = all(w.covered == w.frontier and w.claim is None for w in self._letters(writers, wanted))
         if level and not held and self._running is None and now >= self._retry_at:
-            self._running = self._waking(self._pool.submit(self._anchor, wanted))
+            self._running = self.waking(self.pool.submit(self.anchor, wanted))
         return None
 
     def _wanted(self, writers: Writers, staying: Staying) -> dict[WriterKey, Position]:
@@ -131,7 +126,7 @@ class Anchoring:
             views = anchoring.result()
         except Switched as switched:
             log.info(Event.MANIFEST_DISCARDED, reason=str(switched))
-            self._read_again({key.tp for key in wanted})
+            self.read_again({key.tp for key in wanted})
             return
         except (Moved, BrokerSilent) as error:
             log.warning(Event.ANCHORS_MISSING, tables=len(wanted), error=first_line(error))
@@ -141,11 +136,11 @@ class Anchoring:
         self._patience.clear()
         unfillable: dict[str, str] = {}
         for name, view in views.items():
-            if name not in self._known.tables:
-                self._committer.trust(name, view)
-                unfillable[name] = self._known.accept(name, view)
+            if name not in self.known.tables:
+                self.committer.trust(name, view)
+                unfillable[name] = self.known.accept(name, view)
         for key, anchor in wanted.items():
-            position = views[key.event_type].position(self._app, key.tp) if key.event_type in views else None
+            position = views[key.event_type].position(self.app, key.tp) if key.event_type in views else None
             if position is not None and position.epoch == anchor.epoch:
                 ownership = staying[key.tp]
                 writer = Writer(key, position.epoch, ownership, position.offset, position.offset, now)

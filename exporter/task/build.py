@@ -318,7 +318,6 @@ def _limits(settings: Settings) -> LoopLimits:
             settings.roll_records_max, settings.roll_bytes_max, grace_secs or settings.roll_age_max_secs,
             settings.staged_bytes_max, together=settings.valid_through != "off" and settings.commit_mode == "own",
         ),
-        marker_grace_secs=grace_secs,
         heartbeat_secs=settings.heartbeat_secs,
         stage_age_max_secs=settings.stage_age_max_secs,
         stop_budget_secs=settings.stop_budget_secs,

@@ -11,6 +11,7 @@ to the loop's thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from exporter.errors import BrokerSilent
@@ -31,33 +32,26 @@ Bounds = Mapping[TopicPartition, tuple[int, int]]
 """The least and the greatest position of each partition."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Ends:
     """One task's.
 
     readable: partition -> the offset after the last record that may be read. goals: the same, as lag counts to it.
     frozen: of a run with an end, once it has looked; None before, and of one without an end.
+
+    others: all partitions of the topics, whoever has them. check: that the topics are the known ones and whole.
+
+    look_secs: between two looks.
     """
 
-    def __init__(
-        self,
-        *,
-        topics: TopicReader,
-        watch: Watch,
-        others: Callable[[], Collection[TopicPartition]],
-        check: Callable[[Bounds], None],
-        look_secs: float,
-        with_an_end: bool,
-    ) -> None:
-        """others: all partitions of the topics, whoever has them. check: that the topics are the known ones and whole.
+    topics: TopicReader
+    watch: Watch
+    others: Callable[[], Collection[TopicPartition]]
+    check: Callable[[Bounds], None]
+    look_secs: float
+    with_an_end: bool
 
-        look_secs: between two looks.
-        """
-        self._topics = topics
-        self._watch = watch
-        self._others = others
-        self._check = check
-        self.look_secs = look_secs
-        self._with_an_end = with_an_end
+    def __post_init__(self) -> None:
         self._looked_at = self._checked_at = float("-inf")
         self.readable: Mapping[TopicPartition, int] = {}
         self.goals: Mapping[TopicPartition, int] = {}
@@ -75,25 +69,25 @@ class Ends:
         owned: this task's partitions. bounds: asked only when it looks. Raises what `check` raises; a silent broker is
         an outage that the watch is told of.
         """
-        freezing = self._with_an_end and self.frozen is None
+        freezing = self.with_an_end and self.frozen is None
         if now - self._looked_at < self.look_secs or not (owned or freezing):
             return False
         self._looked_at = now
         try:
-            asked = {*owned, *(self._others() if freezing else ())}
-            last = self._topics.high_watermarks(asked)  # first: what is not readable after it is held back
-            ends = self._topics.end_offsets(asked)
+            asked = {*owned, *(self.others() if freezing else ())}
+            last = self.topics.high_watermarks(asked)  # first: what is not readable after it is held back
+            ends = self.topics.end_offsets(asked)
             at = bounds()
             went_back = any(ends.get(tp, most + 1) <= most for tp, (_, most) in at.items())
             if went_back or now - self._checked_at >= CHECK_SECS:
-                self._check(at)
+                self.check(at)
                 self._checked_at = now
         except BrokerSilent as error:
-            self._watch.outages.seen(KAFKA, error.message, now)
+            self.watch.outages.seen(KAFKA, error.message, now)
             return False
         last = {tp: max(end, last[tp]) for tp, end in ends.items()}
-        self._watch.ends_read(last, now, ends)
-        if self._with_an_end:
+        self.watch.ends_read(last, now, ends)
+        if self.with_an_end:
             self.frozen = self._frozen(ends, last)
             self.readable = self.goals = {tp: self.frozen[tp] for tp in ends if tp in owned}
         else:

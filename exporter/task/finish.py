@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from exporter.core.writers import Writer, Writers
 from exporter.errors import BrokerSilent, FoundProblem
@@ -29,28 +30,19 @@ PARKED_MAX = 3
 """A run with an end gives a type up that was parked so often in a row."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Finish:
-    """One task's."""
+    """One task's. poll_secs: between two questions whether there is nothing for this task."""
 
-    def __init__(
-        self,
-        *,
-        with_an_end: bool,
-        ends: Ends,
-        ownership: Ownership,
-        membership: Assignment,
-        others: Others,
-        watch: Watch,
-        poll_secs: float,
-    ) -> None:
-        """poll_secs: between two questions whether there is nothing for this task."""
-        self._with_an_end = with_an_end
-        self._ends = ends
-        self._ownership = ownership
-        self._membership = membership
-        self._others = others
-        self._watch = watch
-        self._poll_secs = poll_secs
+    with_an_end: bool
+    ends: Ends
+    ownership: Ownership
+    membership: Assignment
+    others: Others
+    watch: Watch
+    poll_secs: float
+
+    def __post_init__(self) -> None:
         self._spare_looked_at = float("-inf")
 
     def read_through(self, writers: Writers) -> bool:
@@ -58,8 +50,8 @@ class Finish:
 
         False for a run without an end.
         """
-        ends, hopeless, owned = self._ends.frozen, self._watch.hopeless, self._ownership.owned
-        if not writers or self._ownership.unrecovered or ends is None or not owned.keys() <= ends.keys():
+        ends, hopeless, owned = self.ends.frozen, self.watch.hopeless, self.ownership.owned
+        if not writers or self.ownership.unrecovered or ends is None or not owned.keys() <= ends.keys():
             return False
         return all(w.frontier >= ends[key.tp] - 1 or given_up(w) or key.tp in hopeless for key, w in writers.items())
 
@@ -73,14 +65,14 @@ class Finish:
 
         Raises FoundProblem for what it could not export.
         """
-        if not self._with_an_end or not idle or self._membership.waits():
+        if not self.with_an_end or not idle or self.membership.waits():
             return False
-        hopeless = self._watch.hopeless
-        if undrained := hopeless.keys() & self._ownership.unrecovered:
+        hopeless = self.watch.hopeless
+        if undrained := hopeless.keys() & self.ownership.unrecovered:
             raise left_out((), {tp: hopeless[tp] for tp in undrained})
-        if not self._ownership.owned:
+        if not self.ownership.owned:
             return self._is_spare(now) and self._all_is_done(now)
-        if (ends := self._ends.frozen) is None or not self.read_through(writers):
+        if (ends := self.ends.frozen) is None or not self.read_through(writers):
             return False
         behind = [writer for key, writer in writers.items() if writer.covered < ends[key.tp] - 1]
         waited_for = [w for w in behind if not given_up(w) and not (w.key.tp in hopeless and w.covered == w.frontier)]
@@ -92,22 +84,22 @@ class Finish:
 
     def _all_is_done(self, now: float) -> bool:
         """True if what is not this task's has come to the frozen ends as well, where a group shares the topics."""
-        ends = self._ends.frozen
+        ends = self.ends.frozen
         try:
-            return ends is not None and self._others.finished(self._ownership.owned, ends, now)
+            return ends is not None and self.others.finished(self.ownership.owned, ends, now)
         except BrokerSilent as error:
-            self._watch.outages.seen(KAFKA, error.message, now)
+            self.watch.outages.seen(KAFKA, error.message, now)
             return False
 
     def _is_spare(self, now: float) -> bool:
         """True if nothing is this task's and nothing will be: there are more tasks than partitions."""
-        if now - self._spare_looked_at < self._poll_secs:
+        if now - self._spare_looked_at < self.poll_secs:
             return False
         self._spare_looked_at = now
         try:
-            return self._membership.is_spare()
+            return self.membership.is_spare()
         except BrokerSilent as error:
-            self._watch.outages.seen(KAFKA, error.message, now)
+            self.watch.outages.seen(KAFKA, error.message, now)
             return False
 
 

@@ -12,7 +12,6 @@ from exporter.core.valid_through import Basis
 class LoopLimits:
     """Names as in the settings model.
 
-    marker_grace_secs: how much longer than heartbeat_secs a marker waits for a round to ride in; 0: there are none.
     times: of which times the tasks of a round of reading tell the greatest.
     """
 
@@ -24,5 +23,4 @@ class LoopLimits:
     new_types_max: int
     carried_bytes_max: int
     wal_verify_secs: float
-    marker_grace_secs: float = 0.0
     times: Basis = ""

@@ -10,6 +10,7 @@ Belongs to the loop's thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 
 from exporter.core.manifest import RoundResult
 from exporter.core.new_types import require_few, stamped
@@ -32,61 +33,49 @@ from offsets.ranges import TopicPartition
 log = get_logger(__name__)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Manifests:
-    """One task's."""
+    """One task's. read_again: these partitions are to be recovered."""
 
-    def __init__(
-        self,
-        *,
-        lake: Lake,
-        rounds: Rounds,
-        ends: Ends,
-        known: KnownTables,
-        growing: Growing,
-        watch: Watch,
-        new_types_max: int,
-        read_again: Callable[[Collection[TopicPartition]], None],
-    ) -> None:
-        """read_again: these partitions are to be recovered."""
-        self._lake = lake
-        self._rounds = rounds
-        self._ends = ends
-        self._known = known
-        self._growing = growing
-        self._watch = watch
-        self._new_types_max = new_types_max
-        self._read_again = read_again
+    lake: Lake
+    rounds: Rounds
+    ends: Ends
+    known: KnownTables
+    growing: Growing
+    watch: Watch
+    new_types_max: int
+    read_again: Callable[[Collection[TopicPartition]], None]
 
     def take(self, now: float, writers: Writers) -> RoundResult | None:
         """That of a round that has just finished, if it counts.
 
         Raises InvariantBroken for too many new types or another topic, DependencyUnreachable.
         """
-        failures = self._rounds.failures
-        result = self._rounds.take(now)
+        failures = self.rounds.failures
+        result = self.rounds.take(now)
         if result is None:
-            if self._rounds.failures > failures:
-                self._ends.look_again(check=True)
-                self._watch.totals.rounds_failed += 1
-                self._watch.storage_is_out(now)
+            if self.rounds.failures > failures:
+                self.ends.look_again(check=True)
+                self.watch.totals.rounds_failed += 1
+                self.watch.storage_is_out(now)
                 self._look_at_stuck(writers)
             return None
         point(Fault.AFTER_READ)
-        if self._rounds.secs >= self._ends.look_secs:
-            self._ends.look_again()  # the next round is to read what came meanwhile
-        require_few(self._known.new_types, result, self._new_types_max)
+        if self.rounds.secs >= self.ends.look_secs:
+            self.ends.look_again()  # the next round is to read what came meanwhile
+        require_few(self.known.new_types, result, self.new_types_max)
         if result.storage:
-            self._watch.workers_lack_storage(result.storage, now)
-        out = bool(result.incomplete) and self._watch.storage_is_out(now)
+            self.watch.workers_lack_storage(result.storage, now)
+        out = bool(result.incomplete) and self.watch.storage_is_out(now)
         if result.storage or out:
-            self._rounds.spoiled(result.incomplete, now)
-            self._watch.totals.rounds_failed += 1
+            self.rounds.spoiled(result.incomplete, now)
+            self.watch.totals.rounds_failed += 1
             return None
         if not self._is_of_known_topics(result, writers):
             return None
-        planned = self._growing.plan(result)
-        outgrown = self._known.planned.outgrown
-        self._watch.outgrown = {name: [*map(str, columns)] for name, columns in outgrown.items()}
+        planned = self.growing.plan(result)
+        outgrown = self.known.planned.outgrown
+        self.watch.outgrown = {name: [*map(str, columns)] for name, columns in outgrown.items()}
         return planned
 
     def integrate(
@@ -94,7 +83,7 @@ class Manifests:
     ) -> dict[WriterKey, Writer]:
         """The writers with all of the manifest that is still ours. staying: partition -> ownership epoch."""
         fragments = [
-            fitted(stamped(fragment, self._known.tables), self._known)
+            fitted(stamped(fragment, self.known.tables), self.known)
             for fragment in result.fragments
             if staying.get(fragment.plan.tp) == fragment.plan.ownership
         ]
@@ -103,25 +92,25 @@ class Manifests:
             for name, reason in reasons.items():
                 log.info(Event.MANIFEST_DISCARDED, table=name, partition=str(fragment.plan.tp), reason=reason)
             _park_unwritten(after, fragment, now)
-        self._watch.integrated(result, self._rounds.secs)
+        self.watch.integrated(result, self.rounds.secs)
         return after
 
     def _look_at_stuck(self, writers: Writers) -> None:
         """Read all again if somebody has skipped what a partition is stuck at (`exporter repair --skip`)."""
-        if not (stuck := self._rounds.trouble.stuck().keys() & {key.tp for key in writers}):
+        if not (stuck := self.rounds.trouble.stuck().keys() & {key.tp for key in writers}):
             return
-        letters = self._lake.table(DEAD_LETTERS).view()
+        letters = self.lake.table(DEAD_LETTERS).view()
         for tp in stuck:
             writer = writers.get(WriterKey(DEAD_LETTERS, tp))
-            at = letters.position(self._lake.app, tp) if letters is not None else None
+            at = letters.position(self.lake.app, tp) if letters is not None else None
             if writer is not None and (at is None or at.epoch != writer.epoch):
-                self._read_again({tp})
+                self.read_again({tp})
 
     def _is_of_known_topics(self, result: RoundResult, writers: Writers) -> bool:
         """Whether what was read is of the topics that the tables know (protocol 5.4); in doubt it is read again."""
         read = {fragment.plan.tp for fragment in result.fragments}
         try:
-            self._known.check_topics({tp: most for tp, (_, most) in position_bounds(writers).items() if tp in read})
+            self.known.check_topics({tp: most for tp, (_, most) in position_bounds(writers).items() if tp in read})
         except BrokerSilent as error:
             log.warning(Event.ROUND_DROPPED, error=error.message)
             return False

@@ -9,6 +9,7 @@ Belongs to the loop's thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from exporter.core.order import StagingOrder
 from exporter.core.outcome import Committer
@@ -31,30 +32,18 @@ from offsets.ranges import TopicPartition
 log = get_logger(__name__)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class NextRound:
-    """One task's."""
+    """One task's. poison: that of the drains."""
 
-    def __init__(
-        self,
-        *,
-        lake: Lake,
-        routing: Routing,
-        limits: LoopLimits,
-        known: KnownTables,
-        committer: Committer,
-        rounds: Rounds,
-        offers: Offers,
-        poison: Poison,
-    ) -> None:
-        """poison: that of the drains."""
-        self._lake = lake
-        self._routing = routing
-        self._limits = limits
-        self._known = known
-        self._committer = committer
-        self._rounds = rounds
-        self._offers = offers
-        self._poison = poison
+    lake: Lake
+    routing: Routing
+    limits: LoopLimits
+    known: KnownTables
+    committer: Committer
+    rounds: Rounds
+    offers: Offers
+    poison: Poison
 
     def tick(
         self,
@@ -69,14 +58,14 @@ class NextRound:
         such writers have all that a run with an end is to read.
         """
         staged = sum(writer.staged_bytes for writer in writers.values())
-        if staged >= self._limits.roll.all_bytes_max or not self._rounds.may_start(ends, now):
+        if staged >= self.limits.roll.all_bytes_max or not self.rounds.may_start(ends, now):
             return set()
-        self._offers.refresh_parked(writers, now)
-        planned = plan_round(expected(writers, self._rounds.plans, now), ends, self._rounds.budget(), now)
-        plans = self._rounds.choose(planned, self._known.condemned, now)
+        self.offers.refresh_parked(writers, now)
+        planned = plan_round(expected(writers, self.rounds.plans, now), ends, self.rounds.budget(), now)
+        plans = self.rounds.choose(planned, self.known.condemned, now)
         if not plans:
             return set()
-        if self._poison.is_next(self._rounds, plans[0]):
+        if self.poison.is_next(self.rounds, plans[0]):
             try:
                 if not self._condemned(plans[0], writers):
                     return set()
@@ -84,28 +73,28 @@ class NextRound:
                 log.info(Event.READING_RESTARTED, reason=str(moved))
                 return {plans[0].tp}
         point(Fault.AFTER_PLAN)
-        before = self._rounds.running or any(writer.staged for writer in writers.values())
+        before = self.rounds.running or any(writer.staged for writer in writers.values())
         is_all = not before and read_through(expected(writers, plans, now))
-        self._rounds.start(self._order(plans, writers, is_all))
+        self.rounds.start(self._order(plans, writers, is_all))
         return set()
 
     def _order(self, plans: tuple[PartitionPlan, ...], writers: Writers, is_all: bool) -> StagingOrder:
         """is_all: a run with an end has nothing but these plans to read, and nothing staged from before them."""
         carried = sum(len(file.body) for writer in writers.values() for file in writer.staged)
-        left = self._limits.carried_bytes_max - carried - self._rounds.carried_bytes
+        left = self.limits.carried_bytes_max - carried - self.rounds.carried_bytes
         return StagingOrder(
-            to=self._lake.destination(),
-            routing=self._routing,
+            to=self.lake.destination(),
+            routing=self.routing,
             plans={plan.tp: plan for plan in plans},
-            tables=dict(self._known.tables),
-            footers={plan.tp: self._committer.footer(plan.tp) for plan in plans},
-            condemned={plan.tp: self._known.condemned.get(plan.tp, frozenset()) for plan in plans},
-            new_types_max=max(0, self._limits.new_types_max - len(self._known.new_types)),
-            carried_bytes=max(0, min(left, self._limits.carried_bytes_max // 2)),  # a round behind needs some too
+            tables=dict(self.known.tables),
+            footers={plan.tp: self.committer.footer(plan.tp) for plan in plans},
+            condemned={plan.tp: self.known.condemned.get(plan.tp, frozenset()) for plan in plans},
+            new_types_max=max(0, self.limits.new_types_max - len(self.known.new_types)),
+            carried_bytes=max(0, min(left, self.limits.carried_bytes_max // 2)),  # a round behind needs some too
             committed_next=is_all,
-            evolutions=self._known.planned.evolutions,
-            schemas=self._known.decided,
-            times=self._limits.times,
+            evolutions=self.known.planned.evolutions,
+            schemas=self.known.decided,
+            times=self.limits.times,
         )
 
     def _condemned(self, plan: PartitionPlan, writers: Writers) -> bool:
@@ -116,8 +105,8 @@ class NextRound:
         letters = writers[WriterKey(DEAD_LETTERS, plan.tp)]
         if letters.claim is not None:
             return False
-        at, checked_through = Position(letters.epoch, letters.covered), self._committer.checked_through(DEAD_LETTERS)
-        if not self._poison.condemn(self._rounds, Poisoned(plan, at, checked_through)):
+        at, checked_through = Position(letters.epoch, letters.covered), self.committer.checked_through(DEAD_LETTERS)
+        if not self.poison.condemn(self.rounds, Poisoned(plan, at, checked_through)):
             return False
-        self._known.condemn(plan.tp, plan.start)
+        self.known.condemn(plan.tp, plan.start)
         return True

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from exporter.core.backoff import RETRY_SECS, Backoff
 from exporter.core.coordination import Commits
@@ -41,29 +41,23 @@ UNKNOWN = Backoff(0.5, float("inf"))
 """Between two offers of a claim whose outcome is not known; a stop ends by its own budget."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Offers:
-    """The commits under way, by event type, and what the ones before said of tables and partitions."""
+    """The commits under way, by event type, and what the ones before said of tables and partitions.
 
-    def __init__(
-        self,
-        *,
-        lake: Lake,
-        committer: Committer,
-        known: KnownTables,
-        keeper: WalKeeper,
-        watch: Watch,
-        commits: Commits,
-        wake: Callable[[], None],
-    ) -> None:
-        """commits: where claims go. wake: lets the loop pass; called from any thread."""
-        self._lake = lake
-        self._committer = committer
-        self._known = known
-        self._keeper = keeper
-        self._watch = watch
-        self._totals = watch.totals
-        self._commits = commits
-        self._wake = wake
+    commits: where claims go. wake: lets the loop pass; called from any thread.
+    """
+
+    lake: Lake
+    committer: Committer
+    known: KnownTables
+    keeper: WalKeeper
+    watch: Watch
+    commits: Commits
+    wake: Callable[[], None]
+
+    def __post_init__(self) -> None:
+        self._totals = self.watch.totals
         self._running: dict[str, Future[Report]] = {}
         self._refusals: Counter[TopicPartition] = Counter()
         self._refused_now: set[TopicPartition] = set()
@@ -85,32 +79,32 @@ class Offers:
         fresh: Mapping[str, Iterable[WriterKey]],
         now: float,
         only: Collection[WriterKey] | None = None,
-        round_of: Callable[[str], str] = lambda event_type: "",
+        in_hurry: Collection[str] = (),
     ) -> None:
         """Freeze the fresh writers, by event type, and offer them; open claims again whose time has come.
 
-        only: whose claims may be offered again; None for all. round_of: of a type's claims (Commits.submit).
+        only: whose claims may be offered again; None for all. in_hurry: the types whose claims are (Commits.submit).
         """
         reopened: dict[str, list[WriterKey]] = defaultdict(list)
         for key, writer in writers.items():
             if writer.claim is not None and (only is None or key in only):
                 reopened[key.event_type].append(key)
         for name in sorted({*fresh, *reopened}):
-            if name in self._running or now < self._retry_at.get(name, 0.0) or self._keeper.holds(name):
+            if name in self._running or now < self._retry_at.get(name, 0.0) or self.keeper.holds(name):
                 continue
-            base = self._committer.checked_through(name)
+            base = self.committer.checked_through(name)
             for key in fresh.get(name, ()):
                 writers[key] = freeze(writers[key], base)
             keys = [*fresh.get(name, ()), *reopened[name]]
             claims = [claim for key in keys if (claim := writers[key].claim)]
             if claims:
-                self._running[name] = self._commits.submit(name, claims, round_of(name))
+                self._running[name] = self.commits.submit(name, claims, name in in_hurry)
                 self._running[name].add_done_callback(self._wake_after_the_last)
 
     def _wake_after_the_last(self, _: Future[Report]) -> None:
         """The loop looks five times a second anyway; a look after each of many commits would hold up the next ones."""
         if all(future.done() for future in [*self._running.values()]):
-            self._wake()
+            self.wake()
 
     def take(self, writers: dict[WriterKey, Writer], now: float, stopping: bool) -> set[TopicPartition]:
         """Settle the claims of finished commits; the partitions that have to be read again from their tables.
@@ -121,8 +115,8 @@ class Offers:
         self._refused_now.clear()
         for name in [name for name, future in self._running.items() if future.done()]:
             report = self._running.pop(name).result()
-            self._keeper.take_owed()
-            self._watch.committed(report)
+            self.keeper.take_owed()
+            self.watch.committed(report)
             for settled in report.settled:
                 if self._settle(writers, settled, report, now, stopping):
                     again.add(settled.claim.key.tp)
@@ -162,8 +156,8 @@ class Offers:
             case Held():
                 self._hold(writers, writer, claim, now + RETRY_SECS)
             case Unwritten():
-                if self._watch.storage_is_out(now) or outcome.storage:
-                    self._hold(writers, writer, claim, now + self._watch.outages.pause_secs(STORAGE, now))
+                if self.watch.storage_is_out(now) or outcome.storage:
+                    self._hold(writers, writer, claim, now + self.watch.outages.pause_secs(STORAGE, now))
                 else:  # its table's trouble alone (protocol 3.6)
                     writers[claim.key] = park_and_tell(writer, outcome.reason, now)
             case _:
@@ -198,12 +192,12 @@ class Offers:
         Offers do not count that were made before the storage was last out, whatever the table: then none is better off
         parked.
         """
-        name, out = claim.key.event_type, self._watch.storage_is_out(now)
+        name, out = claim.key.event_type, self.watch.storage_is_out(now)
         if out:
             self._excused[claim.key] = claim.offers
         count = len(set(claim.offers).difference(self._excused.get(claim.key, ())))
         if out or stopping or count < UNKNOWNS_MAX:
-            pause = self._watch.outages.pause_secs(STORAGE, now) if out else UNKNOWN.after(count)
+            pause = self.watch.outages.pause_secs(STORAGE, now) if out else UNKNOWN.after(count)
             self._retry_at[name] = now + pause
             log.warning(Event.COMMIT_UNKNOWN, table=name, partition=str(claim.key.tp), error=report.error)
             return offered(writer, claim)
@@ -216,13 +210,13 @@ class Offers:
         So is one whose table alone the storage does not give. Raises TableUnreadable, InvariantBroken.
         """
         try:
-            view = self._committer.require_ours(name, self._lake.table(name).view())
+            view = self.committer.require_ours(name, self.lake.table(name).view())
         except StorageSilent as error:
-            if self._watch.storage_is_out(now):
+            if self.watch.storage_is_out(now):
                 raise
             reason, parked = error.message, park_and_tell
         else:
-            reason, parked = self._known.accept(name, view), park
+            reason, parked = self.known.accept(name, view), park
         if reason:
             for key, writer in writers.items():
                 waits = writer.claim is not None or (writer.parked is not None and writer.parked.retry_at > now)

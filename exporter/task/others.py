@@ -11,6 +11,7 @@ whoever. A member that is no exporter is assigned partitions too, and nobody exp
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 
 from exporter.core.routing import Routing
 from exporter.errors import BrokerSilent, FoundProblem
@@ -32,24 +33,21 @@ FOREIGN_LOOKS = 3
 Positions = Mapping[TopicPartition, int]
 
 
+@dataclass(eq=False, repr=False)
 class Others:
-    """Who else is in the group. Asked by the loop only."""
+    """Who else is in the group. Asked by the loop only.
 
-    def __init__(
-        self,
-        members: Callable[[], Collection[Member]],
-        partitions: Callable[[], Collection[TopicPartition]],
-        positions: Callable[[Collection[TopicPartition]], Positions],
-        give_up_secs: float,
-    ) -> None:
-        """members: of the group. partitions: of all topics. positions: through which offset all tables hold them.
+    members: of the group. partitions: of all topics. positions: through which offset all tables hold them.
 
-        The first two raise BrokerSilent, the last one TableUnreadable.
-        """
-        self._members = members
-        self.partitions = partitions
-        self._positions = positions
-        self._give_up_secs = give_up_secs
+    The first two raise BrokerSilent, the last one TableUnreadable.
+    """
+
+    members: Callable[[], Collection[Member]]
+    partitions: Callable[[], Collection[TopicPartition]]
+    positions: Callable[[Collection[TopicPartition]], Positions]
+    give_up_secs: float
+
+    def __post_init__(self) -> None:
         self._look_at = self._tell_at = float("-inf")
         self._told: frozenset[str] = frozenset()
         self._left: Positions = {}
@@ -62,7 +60,7 @@ class Others:
             return
         self._tell_at = now
         try:
-            foreign = [member for member in self._members() if not member.is_exporter]
+            foreign = [member for member in self.members() if not member.is_exporter]
         except BrokerSilent:  # whoever asks it for more than this tells that
             return
         before, self._told = self._told, frozenset(map(str, foreign))
@@ -89,15 +87,15 @@ class Others:
         if now < self._look_at:
             return False
         self._look_at = now + LOOK_SECS
-        left = {tp: at for tp, at in self._positions(theirs).items() if at < ends[tp] - 1}
+        left = {tp: at for tp, at in self.positions(theirs).items() if at < ends[tp] - 1}
         if not left:
             return True
-        members = self._members()
+        members = self.members()
         foreign = any(not member.is_exporter and member.partitions & left.keys() for member in members)
         self._foreign_looks = self._foreign_looks + 1 if foreign and left == self._left else 0
         if left != self._left:
             self._left, self._moved_at = left, now
-        if self._foreign_looks >= FOREIGN_LOOKS or now - self._moved_at >= self._give_up_secs:
+        if self._foreign_looks >= FOREIGN_LOOKS or now - self._moved_at >= self.give_up_secs:
             raise FoundProblem(
                 f"partitions that are not this task's are not exported to their ends: {_places(left, ends)}"
                 f"; they are with {_owners(left, members)}",

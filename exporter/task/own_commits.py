@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
+from exporter.core.due import Occasion
 from exporter.core.outcome import Committer, Report
 from exporter.core.writers import Claim
 from offsets.ranges import TopicPartition
@@ -17,17 +18,14 @@ class OwnCommits:
         self._committer = committer
         self._pool = pool
 
-    def submit(self, event_type: str, claims: Sequence[Claim], round_id: str) -> Future[Report]:
+    def occasion(self, flushing: bool) -> Occasion:
+        return Occasion(flushing)
+
+    def submit(self, event_type: str, claims: Sequence[Claim], in_hurry: bool) -> Future[Report]:
         return self._pool.submit(self._committer.commit, event_type, claims)
 
-    def begun(self) -> str:
-        return ""
-
-    def rolled(self, round_id: str, partitions: Collection[TopicPartition]) -> None:
-        """There are none."""
-
-    def is_lively(self, event_type: str) -> bool:
-        return False
+    def rolled(self, partitions: Collection[TopicPartition]) -> None:
+        """Nobody waits for it."""
 
     def hurry(self) -> None:
         """They are as fast as they can be."""

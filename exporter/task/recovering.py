@@ -16,6 +16,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from typing import Any
 
 from exporter.core.backoff import RETRY_SECS
@@ -61,29 +62,23 @@ class _StorageOut(Exception):
         self.trouble = trouble
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Recovering:
     """The readings of one task.
 
     running: whether a reading is under way. draining: whether it has come to commit by itself.
+
+    alive: whether the JVM that runs Spark is there.
     """
 
-    def __init__(
-        self,
-        *,
-        recovery: Recovery,
-        known: KnownTables,
-        ownership: Ownership,
-        watch: Watch,
-        alive: Callable[[], bool],
-        waking: Callable[[Future[Any]], Future[Any]],
-    ) -> None:
-        """alive: whether the JVM that runs Spark is there."""
-        self._recovery = recovery
-        self._known = known
-        self._ownership = ownership
-        self._watch = watch
-        self._alive = alive
-        self._waking = waking
+    recovery: Recovery
+    known: KnownTables
+    ownership: Ownership
+    watch: Watch
+    alive: Callable[[], bool]
+    waking: Callable[[Future[Any]], Future[Any]]
+
+    def __post_init__(self) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="recover")
         self._reading: Future[Recovered] | None = None
         self._began = 0.0
@@ -120,54 +115,54 @@ class Recovering:
         recovery raises.
         """
         if self._reading is not None:
-            taken_away = "" if self._ownership.reading_is_whole else "a partition of it was taken away"
+            taken_away = "" if self.ownership.reading_is_whole else "a partition of it was taken away"
             self._unwanted = taken_away or ("others are on their way out" if waited_for else "")
             return self._taken(self._reading, now) if self._reading.done() else {}
         may_begin = may_begin and not waited_for and not self._stopped and now >= self._retry_at
-        if self._ownership.waiting and may_begin:
+        if self.ownership.waiting and may_begin:
             point(Fault.BEFORE_POSITIONS)
             self._unwanted, self.draining, self._began = "", False, time.monotonic()
-            tps = self._ownership.begin_reading()
-            self._reading = self._waking(self._pool.submit(self._read, tps, self._known.unchanged))
+            tps = self.ownership.begin_reading()
+            self._reading = self.waking(self._pool.submit(self._read, tps, self.known.unchanged))
         return {}
 
     def _read(self, tps: Mapping[TopicPartition, int], unchanged: frozenset[str]) -> Recovered:
         """In the thread. What fails while the storage is out says nothing of the tables."""
         try:
-            with self._watch.busy():
-                return self._recovery.recover(tps, unchanged=unchanged, go_on=self._go_on, tell=self._known.tell)
+            with self.watch.busy():
+                return self.recovery.recover(tps, unchanged=unchanged, go_on=self._go_on, tell=self.known.tell)
         except (TableUnreadable, TableUnwritable, InvariantBroken) as error:
-            if not isinstance(error, LogCleaned) and (trouble := self._watch.probe()):
+            if not isinstance(error, LogCleaned) and (trouble := self.watch.probe()):
                 raise _StorageOut(trouble) from error
             raise
 
     def _go_on(self) -> None:
         """Asked by a drain every moment, and before it commits; in the thread. Raises JvmEnded, Interrupted."""
         self.draining = True  # first: the loop says that it is unwanted, then looks here, then offers
-        if not self._alive():
+        if not self.alive():
             raise JvmEnded
         if self._stopped:
             raise Interrupted("told to stop")
         if self._unwanted:
             raise Interrupted(self._unwanted)
-        self._watch.still_busy()
+        self.watch.still_busy()
 
     def _taken(self, reading: Future[Recovered], now: float) -> dict[WriterKey, Writer]:
         self._reading, self.draining = None, False
-        error, whole = reading.exception(), self._ownership.reading_is_whole
+        error, whole = reading.exception(), self.ownership.reading_is_whole
         if self._registry_is_out and not isinstance(error, RegistryUnreachable):
             self._registry_is_out = False
-            self._watch.outages.over(REGISTRY, now)
-        counts = self._ownership.end_reading(came_to_nothing=error is not None)
+            self.watch.outages.over(REGISTRY, now)
+        counts = self.ownership.end_reading(came_to_nothing=error is not None)
         if error is not None:
             self._later(error, whole, now)
             return {}
         if not counts:
             return {}
-        writers = self._known.take(reading.result(), counts)
+        writers = self.known.take(reading.result(), counts)
         point(Fault.AFTER_POSITIONS)
         secs = time.monotonic() - self._began
-        self._watch.totals.took("recover", secs)
+        self.watch.totals.took("recover", secs)
         floors = {str(tp): least + 1 for tp, (least, _) in sorted(position_bounds(writers).items())}
         log.info(Event.POSITIONS_RECOVERED, floors=floors, secs=round(secs, 2))
         return writers
@@ -180,20 +175,20 @@ class Recovering:
         """
         match error:
             case BrokerSilent():
-                self._watch.outages.seen(KAFKA, error.message, now)
+                self.watch.outages.seen(KAFKA, error.message, now)
                 self._retry_at = now + RETRY_SECS
             case RegistryUnreachable():
                 self._registry_is_out = True
-                waiting = ", ".join(map(str, sorted(self._recovery.undecided())))
-                self._watch.outages.seen(REGISTRY, f"{error.message}; {waiting} waits for it", now)
-                self._retry_at = now + self._watch.outages.pause_secs(REGISTRY, now)
+                waiting = ", ".join(map(str, sorted(self.recovery.undecided())))
+                self.watch.outages.seen(REGISTRY, f"{error.message}; {waiting} waits for it", now)
+                self._retry_at = now + self.watch.outages.pause_secs(REGISTRY, now)
             case Interrupted():
                 log.info(Event.DRAIN_INTERRUPTED, reason=str(error), pause_secs=round(error.pause_secs, 1))
-                self._watch.storage_is_out(now)
+                self.watch.storage_is_out(now)
                 self._retry_at = time.monotonic() + error.pause_secs
             case _StorageOut():
-                self._watch.outages.seen(STORAGE, error.trouble, now)
-                self._retry_at = now + self._watch.outages.pause_secs(STORAGE, now)
+                self.watch.outages.seen(STORAGE, error.trouble, now)
+                self._retry_at = now + self.watch.outages.pause_secs(STORAGE, now)
             case WalUnreachable():
                 pass  # it has been told; the keeper asks until it answers
             case InvariantBroken() | Fenced() | TableUnreadable() if not whole:

@@ -46,22 +46,16 @@ class _Waiting:
     asked: bool = False
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SchemaIds:
-    """Of one task."""
+    """Of one task. source: None where no values have ids. registry: the name under which decisions are recorded."""
 
-    def __init__(
-        self,
-        *,
-        source: SchemaSource | None,
-        registry: str,
-        watch: Watch,
-        waking: Callable[[Future[Any]], Future[Any]],
-    ) -> None:
-        """source: None where no values have ids. registry: the name under which decisions are recorded."""
-        self._source = source
-        self._registry = registry
-        self._watch = watch
-        self._waking = waking
+    source: SchemaSource | None
+    registry: str
+    watch: Watch
+    waking: Callable[[Future[Any]], Future[Any]]
+
+    def __post_init__(self) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="schemas")
         self._waiting: dict[TopicPartition, _Waiting] = {}
         self._asked_at: dict[int, float] = {}
@@ -116,8 +110,8 @@ class SchemaIds:
             self._taken(asking.result(), now)
         if not self._waiting and self._trouble:
             self._answers(now)  # nobody asks it any more
-        if self._waiting and self._asking is None and now >= self._retry_at and self._source is not None:
-            self._asking = self._waking(self._pool.submit(self._look_up, self._source, self._wanted(ends)))
+        if self._waiting and self._asking is None and now >= self._retry_at and self.source is not None:
+            self._asking = self.waking(self._pool.submit(self._look_up, self.source, self._wanted(ends)))
         self._verify(now)
 
     def close(self) -> None:
@@ -129,8 +123,8 @@ class SchemaIds:
         if self._verifying is not None and self._verifying.done():
             verifying, self._verifying = self._verifying, None
             verifying.result()
-        if self._source is not None and self._verifying is None and now >= self._verify_at:
-            self._verifying = self._pool.submit(self._source.verify)
+        if self.source is not None and self._verifying is None and now >= self._verify_at:
+            self._verifying = self._pool.submit(self.source.verify)
         if self._verifying is not None or self._verify_at == float("inf"):
             self._verify_at = now + VERIFY_SECS
 
@@ -143,11 +137,11 @@ class SchemaIds:
 
     def _look_up(self, source: SchemaSource, wanted: Sequence[tuple[int, Ends]]) -> Answers:
         """In the thread."""
-        return looked_up(source, self._registry, wanted, secs_max=LOOK_SECS)
+        return looked_up(source, self.registry, wanted, secs_max=LOOK_SECS)
 
     def _taken(self, answers: Answers, now: float) -> None:
         """Let those partitions go on of which something new is decided."""
-        lookups = self._watch.totals.lookups
+        lookups = self.watch.totals.lookups
         for schema_id, decision in answers.decisions.items():
             self._asked_at[schema_id] = now
             lookups[kind_of(decision)] += 1
@@ -163,8 +157,8 @@ class SchemaIds:
             for one in self._waiting.values():
                 one.asked = True
             some = ", ".join(map(str, sorted(self._waiting)[:NAMED_MAX]))
-            self._watch.outages.seen(REGISTRY, f"{answers.trouble}; {some or 'nobody'} waits for it", now)
-            self._retry_at = now + self._watch.outages.pause_secs(REGISTRY, now)
+            self.watch.outages.seen(REGISTRY, f"{answers.trouble}; {some or 'nobody'} waits for it", now)
+            self._retry_at = now + self.watch.outages.pause_secs(REGISTRY, now)
             return
         self._answers(now)
         is_all = len(answers.decisions) >= len(self._asked_at)
@@ -174,7 +168,7 @@ class SchemaIds:
 
     def _answers(self, now: float) -> None:
         self._trouble = ""
-        self._watch.outages.over(REGISTRY, now)
+        self.watch.outages.over(REGISTRY, now)
 
     def _said(self, one: _Waiting) -> str:
         ids = sorted(one.ids, key=lambda schema_id: (-self._asked_at.get(schema_id, 0.0), schema_id))
@@ -183,5 +177,5 @@ class SchemaIds:
         return f"from offset {one.at} on it waits for schema id {some}: {why}"
 
     def _tell(self) -> None:
-        if self._source is not None:
-            self._watch.schema_ids = len({schema_id for one in self._waiting.values() for schema_id in one.ids})
+        if self.source is not None:
+            self.watch.schema_ids = len({schema_id for one in self._waiting.values() for schema_id in one.ids})

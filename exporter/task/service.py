@@ -45,7 +45,7 @@ from exporter.faults import Fault, point
 from exporter.log import get_logger
 from exporter.monitor.outages import GROUP, KAFKA, SPARK, STORAGE
 from exporter.task.finish import ROUNDS_FAIL
-from exporter.task.machines import machines
+from exporter.task.machines import Machines
 from exporter.task.offers import drop_aged
 from exporter.task.parts import Parts
 from exporter.task.progress import lag_of, position_bounds, progress
@@ -75,10 +75,9 @@ class Service:
         self._writers: dict[WriterKey, Writer] = {}
         self._backlog_at_start: int | None = None
         self._stop_at: float | None = None
-        self._rolled_for, self._rolled_of = "", frozenset[TopicPartition]()
         self._pool = ThreadPoolExecutor(COMMIT_THREADS, thread_name_prefix="commit")
         self._commits = parts.commits(self._pool)
-        made = machines(parts, self._pool, self._commits, drop=self._drop, writers=lambda: self._writers)
+        made = Machines(parts, self._pool, self._commits, drop=self._drop, writers=lambda: self._writers)
         self._keeper, self._ownership, self._rounds = made.keeper, made.ownership, made.rounds
         self._manifests, self._anchoring, self._offers = made.manifests, made.anchoring, made.offers
         self._retention, self._recovering, self._settling = made.retention, made.recovering, made.settling
@@ -283,18 +282,15 @@ class Service:
         """Offer due writers and the markers of their type, and open claims again whose time has come.
 
         While partitions wait for a reading, or are read, only those on their way out are committed, or all for a stop;
-        beside a drain, which commits by itself, nobody is. A round of a leader is told so: nothing else comes for it.
+        beside a drain, which commits by itself, nobody is.
         """
-        round_id = self._commits.begun()
+        occasion = self._commits.occasion(self._flushing())
         if not self._recovering.draining:
-            self._offer_fresh(now, round_id)
-        if round_id or (self._rolled_for and self._ownership.owned.keys() - self._rolled_of):  # it is waited for
-            self._rolled_for, self._rolled_of = round_id or self._rolled_for, frozenset(self._ownership.owned)
-            self._commits.rolled(self._rolled_for, self._rolled_of)
+            self._offer_fresh(now, occasion)
+        self._commits.rolled(self._ownership.owned)
 
-    def _offer_fresh(self, now: float, round_id: str) -> None:
-        flushing = self._flushing()
-        if self._stop_at is not None or (flushing and not self._retention.gapped):
+    def _offer_fresh(self, now: float, occasion: Occasion) -> None:
+        if self._stop_at is not None or (occasion.flushing and not self._retention.gapped):
             self._commits.hurry()  # what is left is the last of this task
         staying, leaving = self._writers, dict[WriterKey, Writer]()
         if self._ownership.leaving:
@@ -302,19 +298,12 @@ class Service:
             staying = {key: writer for key, writer in self._writers.items() if key not in leaving}
         if held := self._ownership.unrecovered - self._ownership.leaving.keys() and self._stop_at is None:
             staying = {}
-        limits, asked = self._limits, bool(round_id)
-        fresh = due_writers(
-            staying, leaving, limits.roll, limits.heartbeat_secs + (0.0 if asked else limits.marker_grace_secs), now,
-            Occasion(flushing, asked, limits.marker_grace_secs > 0, self._commits.is_lively),
-        )  # fmt: skip
+        fresh = due_writers(staying, leaving, self._limits.roll, self._limits.heartbeat_secs, now, occasion)
         prompt = {key.event_type for key in leaving}
         if not held and (waited_for := self._anchoring.letters_waited_for(self._writers, self._ownership.staying)):
             fresh[DEAD_LETTERS] = [*dict.fromkeys([*fresh[DEAD_LETTERS], *waited_for])]
             prompt.add(DEAD_LETTERS)
-        self._offers.offer(
-            self._writers, fresh, now, leaving.keys() if held else None,
-            lambda name: "" if name in prompt else round_id,
-        )  # fmt: skip
+        self._offers.offer(self._writers, fresh, now, leaving.keys() if held else None, prompt)
 
     def _flushing(self) -> bool:
         """True when everything has to be committed now: told to stop, a gap, or caught up with frozen ends."""

@@ -28,36 +28,32 @@ class Unmet(Exception):
         self.items = items
 
 
+@dataclass(eq=False, repr=False)
 class Calls:
     """The client's calls, each with a deadline for all its tries; what botocore raises becomes an error of ours.
 
     The client itself tries again, and it is called again as long as there is time for that. Its adaptive mode may hold
     back a try for up to 2 s after throttling, which comes on top.
+
+    local: the endpoint was given, so it may be DynamoDB Local, which lacks backups.
     """
 
-    def __init__(
-        self,
-        client: Any,
-        deadline_secs: float,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
-        local: bool = False,
-    ) -> None:
-        """local: the endpoint was given, so it may be DynamoDB Local, which lacks backups."""
-        self.client = client
-        self.local = local
+    client: Any
+    deadline_secs: float
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    local: bool = False
+
+    def __post_init__(self) -> None:
         self.counts: Counter[str] = Counter()
         self.made: Counter[tuple[str, str]] = Counter()
         """How many calls came to which end: (name, answered, refused or unreachable); for those who watch."""
-        self._deadline_secs = deadline_secs
-        self._clock = clock
-        self._sleep = sleep
 
     def call(self, name: str, **request: Any) -> dict[str, Any]:
         """The answer. Raises Unmet, WalUnreachable, WalMismatch."""
         from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 
-        ends, slowest = self._clock() + self._deadline_secs, Patience.within(self._deadline_secs).slowest_secs
+        ends, slowest = self.clock() + self.deadline_secs, Patience.within(self.deadline_secs).slowest_secs
         tries = 0
         while True:
             pause = PAUSE.after(tries)
@@ -73,11 +69,11 @@ class Calls:
                     self.made[name, "refused"] += 1
                     raise unmet from error
                 again = _may_help(error)
-                left = ends - self._clock() - pause - slowest
+                left = ends - self.clock() - pause - slowest
                 if not again or left < 0:
                     self.made[name, "unreachable" if again else "refused"] += 1
                     raise _explained(name, error) from error
-            self._sleep(pause)
+            self.sleep(pause)
             tries += 1
 
 

@@ -41,25 +41,21 @@ class Done:
 Job = Callable[[], Done]
 
 
+@dataclass(eq=False, repr=False)
 class WalKeeper:
-    """The log's side of one task's loop. Without a log every method does nothing."""
+    """The log's side of one task's loop. Without a log every method does nothing.
 
-    def __init__(
-        self,
-        lake: Lake,
-        journal: Journal,
-        check: LogCheck,
-        tables: Callable[[], Collection[str]],
-        verify_secs: float,
-        waking: Callable[[Future[Any]], Future[Any]] = lambda future: future,
-    ) -> None:
-        """tables: the event types whose tables this task knows. waking: makes a future wake the loop at its end."""
-        self._lake = lake
-        self._journal = journal
-        self._check = check
-        self._tables = tables
-        self._verify_secs = verify_secs
-        self._waking = waking
+    tables: the event types whose tables this task knows. waking: makes a future wake the loop at its end.
+    """
+
+    lake: Lake
+    journal: Journal
+    check: LogCheck
+    tables: Callable[[], Collection[str]]
+    verify_secs: float
+    waking: Callable[[Future[Any]], Future[Any]] = lambda future: future
+
+    def __post_init__(self) -> None:
         self._landings: list[Landing] = []
         self._dead: list[Intent] = []
         self._seen: Logged = {}
@@ -71,32 +67,32 @@ class WalKeeper:
     @property
     def waits(self) -> bool:
         """True while the log is required and does not answer: nothing is recovered then."""
-        return self._journal.holds_commits
+        return self.journal.holds_commits
 
     @property
     def owed(self) -> int | None:
         """Completions that the log could not be told yet; None if there is no log."""
-        return len(self._landings) if self._journal.on else None
+        return len(self._landings) if self.journal.on else None
 
     def holds(self, event_type: str) -> bool:
         """True while no commit of this table may be offered."""
         owing = any(landing.intent.key.event_type == event_type for landing in self._landings)
-        return self._journal.holds_commits or (self._journal.required and owing)
+        return self.journal.holds_commits or (self.journal.required and owing)
 
     def withheld(self) -> set[TopicPartition]:
         """The partitions whose group offset has to wait for a completion (ORDER)."""
-        return {landing.intent.key.tp for landing in self._landings} if self._journal.required else set()
+        return {landing.intent.key.tp for landing in self._landings} if self.journal.required else set()
 
     def take_owed(self) -> None:
         """Take what the commits could not tell; to be called before anything is concluded from finished commits."""
-        while not self._journal.owed.empty():
-            landings, dead = self._journal.owed.get_nowait()
+        while not self.journal.owed.empty():
+            landings, dead = self.journal.owed.get_nowait()
             self._landings += landings
             self._dead += dead
 
     def tick(self, now: float, owned: Collection[TopicPartition]) -> None:
         """Start what is due, and take what is finished. Raises InvariantBroken, Fenced."""
-        if not self._journal.on:
+        if not self.journal.on:
             return
         self.take_owed()
         if self._job is not None:
@@ -107,27 +103,27 @@ class WalKeeper:
                 raise done.error
             del self._landings[: done.paid[0]], self._dead[: done.paid[1]]
         if self._verify_at is None:
-            self._verify_at = now + self._verify_secs
+            self._verify_at = now + self.verify_secs
         if now < self._job_at + RETRY_SECS:
             return
         owing = [*(landing.intent.key.tp for landing in self._landings), *(intent.key.tp for intent in self._dead)]
-        if owing or (self._journal.down and owned):
+        if owing or (self.journal.down and owned):
             self._start(self._paying([*owing, *owned][0]), now)
-            self._verify_at = now if self._journal.down else self._verify_at
+            self._verify_at = now if self.journal.down else self._verify_at
         elif owned and now >= self._verify_at:
-            self._verify_at = now + self._verify_secs
+            self._verify_at = now + self.verify_secs
             tps = tuple(owned)
             self._start(lambda: self._verify(tps), now)
 
     def close(self) -> None:
         """Wait for nothing; says what the log has cost."""
         self._pool.shutdown(wait=False, cancel_futures=True)
-        if self._journal.wal is not None:
-            log.info(Event.WAL_CLOSED, calls=dict(self._journal.wal.counts))
+        if self.journal.wal is not None:
+            log.info(Event.WAL_CLOSED, calls=dict(self.journal.wal.counts))
 
     def _start(self, job: Job, now: float) -> None:
         self._job_at = now
-        self._job = self._waking(self._pool.submit(job))
+        self._job = self.waking(self._pool.submit(job))
 
     def _paying(self, tp: TopicPartition) -> Job:
         """Ask for one partition, then pay all that is owed by now."""
@@ -137,19 +133,19 @@ class WalKeeper:
 
         def pay() -> Done:
             try:
-                if self._journal.wal is not None:
-                    self._journal.wal.read(tp)
+                if self.journal.wal is not None:
+                    self.journal.wal.read(tp)
             except WalUnreachable as error:
-                self._journal.unreachable(error)
+                self.journal.unreachable(error)
                 return Done()
             except WalMismatch as error:
                 return Done(contradiction(error))
             try:
-                if not self._journal.pay(landings, dead):
+                if not self.journal.pay(landings, dead):
                     return Done()
             except InvariantBroken as error:
                 return Done(error)
-            self._journal.reached()
+            self.journal.reached()
             return paid
 
         return pay
@@ -169,15 +165,15 @@ class WalKeeper:
 
     def _judged(self, tps: Collection[TopicPartition]) -> LogVerdicts:
         """The log first, then the tables one at a time, the dead letters last; then the log is put right."""
-        logged = self._check.read(tps)
+        logged = self.check.read(tps)
         if logged is None:
             return {}
-        names = {*self._tables(), *(one.key.event_type for intents in logged.values() for one in intents)}
-        tables = dict(views_of(self._lake, names, others="keep"))
-        verdicts = self._check.judge(logged, tables, live=self._live(logged))
+        names = {*self.tables(), *(one.key.event_type for intents in logged.values() for one in intents)}
+        tables = dict(views_of(self.lake, names, others="keep"))
+        verdicts = self.check.judge(logged, tables, live=self._live(logged))
         self._seen = logged
         if not broken(verdicts):
-            self._check.settle(verdicts, tables)
+            self.check.settle(verdicts, tables)
         return verdicts
 
     def _live(self, logged: Logged) -> set[str]:

@@ -1008,7 +1008,7 @@ MUTANTS = (
     Mutant(
         "group_offset_before_completed",
         "ORDER the group offset is sent while a completion is owed",
-        ((KEEPER, "if self._journal.required else set()", "if False else set()"),),
+        ((KEEPER, "if self.journal.required else set()", "if False else set()"),),
         frozenset({"ORDER"}),
         {"processes": 1},
         "wal",

@@ -94,7 +94,8 @@ class World:
         task: Task
         leadership = OwnsLeast(lambda: task.owned, lambda: self.tps)
         leader = Leader(rounds, leadership, merger, lambda: self.tps, Inline(), channel)
-        commits = CoordinatedCommits("app", channel, member, leader, leadership, clock, threaded=False)
+        grace_secs = 2 * INTERVAL_SECS
+        commits = CoordinatedCommits(channel, member, leader, leadership, grace_secs, clock, threaded=False)
         task = Task(name, tps, committer, merger, member, leader, commits)
         for table in self.types:
             view = committer.view(table)
@@ -143,20 +144,19 @@ class World:
         for name in [name for name, (_, future) in task.claims.items() if future.done()]:
             _, future = task.claims.pop(name)
             self._settle(task, future.result())
-        round_id = task.commits.begun()
+        asked = task.commits.occasion(flushing=False).asked
         for name in self.types:
             if name in task.claims:
                 continue
             keys = [WriterKey(name, tp) for tp in task.owned]
             waits = any(self.ends[key] - 1 > task.covered[key].offset for key in keys)
             since = task.since.setdefault(name, self.now) if waits else task.since.pop(name, self.now)
-            due = round_id or (waits and self.now - since >= 2 * INTERVAL_SECS)
+            due = asked or (waits and self.now - since >= 2 * INTERVAL_SECS)
             claims = task.again.pop(name, []) or (self.claims(task, name) if due else [])
             if claims:
                 task.since.pop(name, None)
-                task.claims[name] = (claims, task.commits.submit(name, claims, round_id))
-        if round_id:
-            task.commits.rolled(round_id, task.owned)
+                task.claims[name] = (claims, task.commits.submit(name, claims, False))
+        task.commits.rolled(task.owned)
 
     def claims(self, task: Task, name: str) -> list[Claim]:
         """What a task has for one table; a marker where a partition has nothing and another task had rows."""

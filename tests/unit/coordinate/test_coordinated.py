@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from unittest import mock
 
 import pytest
 from structlog.testing import capture_logs
@@ -75,7 +76,7 @@ class Task:
         member = Member("app", name, self.committer, self.pool, channel, 30.0, lambda: None)
         rounds = Rounds("app", name, INTERVAL_SECS, 30.0)
         leader = Leader(rounds, leadership, MemoryMerger(tables), lambda: [P0, P1], self.pool, channel)
-        self.commits = CoordinatedCommits("app", channel, member, leader, leadership, release=self.release)
+        self.commits = CoordinatedCommits(channel, member, leader, leadership, 2.0, release=self.release)
 
     def release(self) -> None:
         self.released = True
@@ -96,12 +97,12 @@ def tasks() -> Iterator[list[Task]]:
 
 def test_two_tasks_commit_in_one_version_and_hear_of_it(tasks: list[Task]) -> None:
     """Each in its thread; what the second one offers is in the first one's commit."""
-    rounds = [wait_until(task.commits.begun, 10, "a round begins") for task in tasks]
-    assert rounds[0] == rounds[1]
+    for task in tasks:
+        wait_until(lambda task=task: task.commits.occasion(False).asked, 10, "a round begins")
     futures = []
     for task, tp in zip(tasks, (P0, P1), strict=True):
-        futures.append(task.commits.submit("order", [claim_of("order", tp, -1, 9)], rounds[0]))
-        task.commits.rolled(rounds[0], [tp])
+        futures.append(task.commits.submit("order", [claim_of("order", tp, -1, 9)], in_hurry=False))
+        task.commits.rolled([tp])
     wait_until(lambda: all(one.done() for one in futures), 10, "both have landed")
     assert [reported(one) for one in futures] == [[Landed], [Landed]]
     assert {one.result().version for one in futures} == {1}
@@ -110,11 +111,28 @@ def test_two_tasks_commit_in_one_version_and_hear_of_it(tasks: list[Task]) -> No
     assert leads.ended == follows.ended == {"answered": 1} and follows.open_offers == 0
 
 
+def test_a_partition_that_comes_while_a_round_is_open_is_said_to_be_ready_too() -> None:
+    """Its leader waits for all partitions, and nobody else says it of this one; what is in a hurry is of no round."""
+    member, nothing = mock.Mock(), mock.Mock()
+    member.begun.side_effect = ["r1", "", ""]
+    commits = CoordinatedCommits(nothing, member, nothing, nothing, 2.0, threaded=False)
+    commits.rolled([P0])
+    for partitions in ([P0], [P0], [P0, P1]):
+        asked = commits.occasion(flushing=False).asked
+        commits.submit("order", [], in_hurry=False)
+        commits.submit("order", [], in_hurry=True)
+        commits.rolled(partitions)
+    assert not asked
+    assert [call.args[2] for call in member.submit.call_args_list] == ["r1", "", "", "", "", ""]
+    assert member.rolled.call_args_list == [mock.call("r1", {P0}), mock.call("r1", {P0, P1})]
+
+
 def test_a_step_that_fails_is_told_and_the_next_one_is_made(tasks: list[Task]) -> None:
     """Without the thread, a task would wait for every time-out."""
     with capture_logs() as logs:
         tasks[1].wire.fails = RuntimeError("a flaw")
-        wait_until(lambda: tasks[1].commits.begun() and tasks[1].wire.fails is None, 10, "a round is heard of")
+        wait_until(lambda: tasks[1].commits.occasion(False).asked, 10, "a round is heard of")
+        wait_until(lambda: tasks[1].wire.fails is None, 10, "the step has failed")
         wait_until(lambda: [one for one in logs if one["event"] == "coordination_failed"], 10, "it is told")
 
 

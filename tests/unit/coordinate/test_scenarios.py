@@ -307,7 +307,7 @@ def test_without_a_topic_each_task_commits_by_itself_and_with_one_again_in_round
     before = world.versions("order")
     for task in (leader, follower):
         claims = world.claims(task, "order")
-        task.claims["order"] = (claims, task.commits.submit("order", claims, ""))
+        task.claims["order"] = (claims, task.commits.submit("order", claims, in_hurry=True))
     world.passes(1.0)
     assert world.versions("order") == before + 2 and leader.member.ended["silent"] == 1
     world.topic.is_back()

@@ -20,6 +20,8 @@ from offsets.ranges import TopicPartition
 from tests.support.snapshots import P0, P1, file
 from tests.unit.task.test_service import END, LETTERS0, World
 
+GRACE_SECS = 20.0
+
 
 class Asked:
     """Commits that wait until they are let, and rounds that the test begins."""
@@ -30,10 +32,11 @@ class Asked:
         self.submitted: list[tuple[list[WriterKey], str]] = []
         self.ready: list[tuple[str, list[TopicPartition]]] = []
         self.open: list[tuple[str, Sequence[Claim], Future[Report]]] = []
+        self.told: list[TopicPartition] = []
         self.hurried = self.closed = False
 
-    def submit(self, event_type: str, claims: Sequence[Claim], round_id: str) -> Future[Report]:
-        self.submitted.append(([claim.key for claim in claims], round_id))
+    def submit(self, event_type: str, claims: Sequence[Claim], in_hurry: bool) -> Future[Report]:
+        self.submitted.append(([claim.key for claim in claims], "" if in_hurry else self.round_id))
         future: Future[Report] = Future()
         self.open.append((event_type, claims, future))
         return future
@@ -44,16 +47,14 @@ class Asked:
             event_type, claims, future = self.open.pop()
             future.set_result(self._world.committer.commit(event_type, claims))
 
-    def begun(self) -> str:
-        return self.round_id
+    def occasion(self, flushing: bool) -> Occasion:
+        return Occasion(flushing, bool(self.round_id), GRACE_SECS)
 
-    def rolled(self, round_id: str, partitions: Collection[TopicPartition]) -> None:
-        assert round_id == (self.round_id or self.ready[-1][0])
+    def rolled(self, partitions: Collection[TopicPartition]) -> None:
+        self.told = sorted(partitions)
+        if self.round_id:
+            self.ready.append((self.round_id, sorted(partitions)))
         self.round_id = ""
-        self.ready.append((round_id, sorted(partitions)))
-
-    def is_lively(self, event_type: str) -> bool:
-        return False
 
     def hurry(self) -> None:
         self.hurried = True
@@ -140,7 +141,7 @@ def test_a_task_that_stops_is_in_a_hurry(world: Coordinated) -> None:
 def test_what_no_leader_asks_for_is_offered_by_its_age(world: Coordinated) -> None:
     """In a hurry then: whoever leads by now commits it at once."""
     world.owns_and_has_staged()
-    world.service._limits = LoopLimits(RollLimits(1_000, 1_000, 0.0), 60.0, 60.0, 60.0, 0.0, 1, 0, 60.0, 20.0)
+    world.service._limits = LoopLimits(RollLimits(1_000, 1_000, 0.0), 60.0, 60.0, 60.0, 0.0, 1, 0, 60.0)
     world.service._passed()
     assert world.asked.submitted == [([LETTERS0], "")] and world.asked.ready == []
 
@@ -180,16 +181,16 @@ def test_with_what_leaves_goes_all_of_its_types_where_there_are_rounds() -> None
     staying = {key: writer for key, writer in WRITERS.items() if key != IDLE.key}
     leaving = {IDLE.key: IDLE}
     assert due_writers(staying, leaving, LIMITS, 60.0, 100.0, Occasion()) == {"order": [IDLE.key]}
-    found = due_writers(staying, leaving, LIMITS, 60.0, 100.0, Occasion(has_rounds=True))
+    found = due_writers(staying, leaving, LIMITS, 60.0, 100.0, Occasion(grace_secs=20.0))
     assert found == {"order": [STAGED.key, IDLE.key]}
 
 
 def test_a_partition_that_comes_while_a_round_is_open_is_said_to_be_ready_too(world: Coordinated) -> None:
-    """Its leader waits for all partitions, and nobody else says it of this one."""
+    """Whoever speaks with the leader hears it in each passing."""
     world.owns_and_has_staged()
     world.asked.round_id = "r1"
     world.service._passed()
     world.service._ownership.owned[P1] = 9
+    assert (world.asked.ready, world.asked.told) == ([("r1", [P0])], [P0])
     world.service._offer_due(0.0)
-    world.service._offer_due(0.0)
-    assert world.asked.ready == [("r1", [P0]), ("r1", [P0, P1])]
+    assert world.asked.told == [P0, P1]
