@@ -10,7 +10,6 @@ from exporter.core.columns import folded
 from exporter.core.deployment import refusal
 from exporter.core.record_columns import name_problem
 from exporter.core.table_properties import property_problem
-from exporter.settings.coordinating_rules import COORDINATING
 from exporter.settings.derive_tables import DERIVE, Derive, DeriveTable
 from exporter.settings.derive_to_kafka import ToKafkaTable
 from exporter.settings.format_tables import REGISTERED, SchemaRegistry, ValueFormatTable
@@ -250,8 +249,35 @@ def _properties_of_delta(properties: Mapping[str, str]) -> None:
         raise ValueError(reason)
 
 
+def _not_exported(topic: str, topics: tuple[str, ...], pattern: str) -> None:
+    if topic in topics or (topic and pattern and Topics((), pattern).match(topic)):
+        raise ValueError(f"{topic} is exported: what is said there would come to the tables")
+
+
+def _not_of_a_job(topic: str, derive: Derive) -> None:
+    for name, job in derive.items():
+        if isinstance(job, ToKafkaTable) and topic == job.topic:
+            raise ValueError(f"{topic} is the topic of [{DERIVE}.{name}]")
+
+
+def _two_topics(events: str, control: str) -> None:
+    if events and events == control:
+        raise ValueError("should not be the control_topic")
+
+
+def _time_of_something(time: str, valid_through: str) -> None:
+    if time != "record" and valid_through == "off":
+        raise ValueError("has no effect without valid_through")
+
+
+def _property_of_something(secs: float, valid_through: str, control: str) -> None:
+    if secs and (valid_through == "off" or not control):
+        raise ValueError("has no effect without valid_through and control_topic")
+
+
 OWN = ("key_column", "headers_column", "timestamp_type_column")
 _FORMATS = ("value_format", "topic_formats")
+_EXPORTED = ("topics", "topics_pattern")
 
 RULES = (
     Rule("topics_pattern", ("topics", "topics_pattern"), _topics_or_pattern),
@@ -283,6 +309,16 @@ RULES = (
     Rule("catalog", ("catalog", "catalog_database"), _database_of_a_catalog),
     Rule("catalog", ("catalog", "table_root"), _where_glue_is_read),
     Rule("catalog_uri", ("catalog_uri", "catalog"), _address_of_a_catalog),
-    *(Rule(*rule) for rule in COORDINATING),
+    Rule("control_topic", ("control_topic", *_EXPORTED), _not_exported),
+    Rule("control_topic", ("control_topic", DERIVE), _not_of_a_job),
+    Rule("events_topic", ("events_topic", *_EXPORTED), _not_exported),
+    Rule("events_topic", ("events_topic", DERIVE), _not_of_a_job),
+    Rule("events_topic", ("events_topic", "control_topic"), _two_topics),
+    Rule("valid_through_time", ("valid_through_time", "valid_through"), _time_of_something),
+    Rule(
+        "valid_through_property_secs",
+        ("valid_through_property_secs", "valid_through", "control_topic"),
+        _property_of_something,
+    ),
     Rule("table_properties", ("table_properties",), _properties_of_delta),
 )
