@@ -10,6 +10,7 @@ from exporter.settings.table import Part
 from exporter.settings.values import (
     Beginning,
     Brokers,
+    BytesFrom0,
     Count,
     CountFrom0,
     Group,
@@ -109,9 +110,8 @@ class Reading(Part):
         "The commits, all together, hold as much at most of small files that they join. Of files (one per type, topic "
         "partition and day, or what else cuts its table) the tasks fill 10,000 at once for each 512 MiB.",
     )
-    carried_bytes_max: int = Field(
+    carried_bytes_max: BytesFrom0 = Field(
         default=64 << 20,
-        ge=0,
         description="Bytes of rows that wait in the driver to be written at their commit, of files that are small when "
         "their round ends; 0: each file is written then.",
     )

@@ -40,9 +40,8 @@ class Recording(Part):
         description="What becomes of fields that no column holds: they stay in _rescued, or the table gets columns for "
         "them. A record is good or bad by what is declared alone: what does not fit such a column stays in _rescued.",
     )
-    keys_max: int = Field(
+    keys_max: Count = Field(
         default=100,
-        ge=1,
         le=KEYS_KEPT,
         description="Different keys of one object that become columns; an object with more becomes MAP<STRING, JSON>. "
         "A table gets ten times as many columns, nested ones too, but at least 1,000 and at most 2,000.",
