@@ -58,7 +58,7 @@ def test_settings_of_a_cluster_without_one_are_told(tmp_path: Path) -> None:
     """They may be meant for tasks elsewhere, so nothing is refused."""
     path = tmp_path / "exporter.toml"
     path.write_text(TOML)
-    found = check_executors(load(path, {"driver_host": "d", "block_port": "7"}, {}), SESSION)
+    found = check_executors(load(path, {"driver_host": "d", "driver_port": "7"}, {}), SESSION)
     assert found is not None
-    assert found.level == "warn" and found.says.startswith("driver_host, block_port: of no effect")
+    assert found.level == "warn" and found.says.startswith("driver_host, driver_port: of no effect")
     assert check_executors(load(path, {}, {}), SESSION) is None
