@@ -25,7 +25,7 @@ from offsets.table_log import TableView
 
 
 @dataclass(frozen=True)
-class Former:
+class FormerTopic:
     """One partition of a topic that was created again: its rows have epochs below `before` (protocol 7.2).
 
     through: the last offset that the table has of it.
@@ -47,7 +47,7 @@ class Cursor:
     replays: Mapping[TopicPartition, int] = field(default_factory=dict)
     version: int = -1
     table_id: str = ""
-    former: Mapping[TopicPartition, tuple[Former, ...]] = field(default_factory=dict)
+    former: Mapping[TopicPartition, tuple[FormerTopic, ...]] = field(default_factory=dict)
 
 
 NOTHING = Cursor()
@@ -91,14 +91,14 @@ def whole(view: TableView, app: str) -> Cursor:
     )
 
 
-def _former(view: TableView, app: str, tp: TopicPartition) -> tuple[Former, ...]:
+def _former(view: TableView, app: str, tp: TopicPartition) -> tuple[FormerTopic, ...]:
     """By the seal of the last epoch of each, which no later repair draws back."""
     ours = of_partition(view.transactions, app, tp)
     seals = {one.epoch: version for one, version in ours if one.kind == "sealed"}
     found, first = [], 0
     for before in sorted(one.epoch for one, _ in ours if one.kind == "rebased"):
         last = max((epoch for epoch in seals if first <= epoch < before), default=None)
-        found.append(Former(before, -1 if last is None else seals[last]))
+        found.append(FormerTopic(before, -1 if last is None else seals[last]))
         first = before
     return tuple(found)
 
@@ -146,7 +146,7 @@ def window(since: Cursor, now: Cursor, most: int) -> Cursor:
 
 
 @dataclass(frozen=True)
-class Setback:
+class CursorSetback:
     """A partition whose offsets beyond `through` the source took back, and may have given again, since the cursor."""
 
     tp: TopicPartition
@@ -154,7 +154,7 @@ class Setback:
     through: int
 
 
-def setbacks(since: Cursor, view: TableView, app: str) -> tuple[Setback, ...]:
+def setbacks(since: Cursor, view: TableView, app: str) -> tuple[CursorSetback, ...]:
     """What later epochs of a source say of the rows that were taken: one begins below the cursor (protocol 7.1).
 
     An epoch of another topic of the same name says nothing: no row of the former one went (protocol 7.2).
@@ -167,7 +167,7 @@ def setbacks(since: Cursor, view: TableView, app: str) -> tuple[Setback, ...]:
         begun = [at for one, at in ours if one.kind == "anchor" and taken.epoch < one.epoch < before]
         through = min(begun, default=taken.offset)
         if through < taken.offset:
-            found.append(Setback(tp, taken.offset, through))
+            found.append(CursorSetback(tp, taken.offset, through))
     return tuple(found)
 
 

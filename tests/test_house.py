@@ -11,7 +11,7 @@ import functools
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -200,6 +200,16 @@ def third_parties_of(module: str) -> set[str]:
     return roots - {"exporter", "offsets", "__future__"} - set(sys.stdlib_module_names)
 
 
+def classes(paths: Iterable[Path]) -> dict[str, list[Path]]:
+    """Name of a public class at the top of a module -> where there is one."""
+    found: dict[str, list[Path]] = defaultdict(list)
+    for path in paths:
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found[node.name].append(path)
+    return found
+
+
 def on_a_circle(graph: Mapping[str, set[str]]) -> list[str]:
     """Who can be reached from itself."""
     return sorted(name for name in graph if name in reached(graph, graph[name]))
@@ -360,6 +370,18 @@ def test_no_module_is_on_a_circle() -> None:
 def test_a_circle_is_found() -> None:
     """The search is one that can fail."""
     assert on_a_circle({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == ["b", "c"]
+
+
+def test_a_public_class_name_means_one_thing() -> None:
+    """A stack trace or a search says where one is."""
+    assert {name: sorted(places) for name, places in classes(MODULES.values()).items() if len(places) > 1} == {}
+
+
+def test_a_name_of_two_classes_is_found(tmp_path: Path) -> None:
+    """The search is one that can fail."""
+    for name, text in (("a.py", "class A: ..."), ("b.py", "class A: ...\nclass _B: ..."), ("c.py", "class _B: ...")):
+        (tmp_path / name).write_text(text)
+    assert {name: len(places) for name, places in classes(tmp_path.iterdir()).items()} == {"A": 2}
 
 
 def test_no_package_imports_anything() -> None:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from exporter.announce.message import NONE_YET, Message, Skipped, announced, as_json
 from exporter.announce.pointers import Pointer
-from exporter.announce.seams import Kept, Logs, Sink, Trouble
+from exporter.announce.seams import KeptPointers, Logs, Sink, Trouble
 from exporter.stores.many import each
 
 RELOOK_SECS = 60.0
@@ -50,7 +50,7 @@ class Follower:
     """Of one sink. For one thread."""
 
     def __init__(
-        self, app: str, logs: Logs, sink: Sink, kept: Kept, clock: Callable[[], float] = time.monotonic
+        self, app: str, logs: Logs, sink: Sink, kept: KeptPointers, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._app = app
         self._logs = logs

@@ -38,7 +38,7 @@ class Sink(Protocol):
         """Wait for nothing."""
 
 
-class Kept(Protocol):
+class KeptPointers(Protocol):
     """How far one sink has acknowledged the versions. Every method raises Trouble, but close()."""
 
     def load(self) -> dict[str, Pointer] | None:

@@ -19,7 +19,7 @@ Columns = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogEntry:
     """One table as a catalog is to have it. location: with its scheme."""
 
     name: str
@@ -28,7 +28,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Found:
+class CatalogTable:
     """What a catalog has under a name. columns: None if it leaves them to the table's log."""
 
     location: str
@@ -38,15 +38,15 @@ class Found:
 class Catalog(Protocol):
     """One database of a catalog. Methods raise what its client raises, ExporterError or anything else."""
 
-    def find(self, name: str) -> Found | None:
+    def find(self, name: str) -> CatalogTable | None:
         """What is there under a name; None if nothing is, or there is no such database."""
         ...
 
-    def make(self, entry: Entry) -> None:
+    def make(self, entry: CatalogEntry) -> None:
         """Add a table, and the database if that is not there. Nothing if somebody has just added one."""
         ...
 
-    def update(self, entry: Entry) -> None:
+    def update(self, entry: CatalogEntry) -> None:
         """Give a table of the same place these columns; all else of it stays."""
         ...
 
@@ -54,7 +54,7 @@ class Catalog(Protocol):
 Outcome = Literal["made", "updated", "there", "elsewhere"]
 
 
-def register(catalog: Catalog, entry: Entry) -> tuple[Outcome, str]:
+def register(catalog: Catalog, entry: CatalogEntry) -> tuple[Outcome, str]:
     """What became of it, and the place that the name stands for. Raises what the catalog's client raises."""
     found = catalog.find(entry.name)
     if found is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from exporter import aws
-from exporter.catalog.catalog import Columns, Entry, Found
+from exporter.catalog.catalog import CatalogEntry, CatalogTable, Columns
 
 CALL_SECS = 10.0
 PARAMETERS = {
@@ -44,15 +44,15 @@ class GlueCatalog:
         session = boto3.session.Session(botocore_session=aws.session())
         return cls(database, session.client("glue", endpoint_url=endpoint or None, config=config))
 
-    def find(self, name: str) -> Found | None:
+    def find(self, name: str) -> CatalogTable | None:
         table = self._table(name)
         if table is None:
             return None
         stored = table.get("StorageDescriptor", {})
         columns = [(column["Name"], column.get("Type", "")) for column in stored.get("Columns", ())]
-        return Found(stored.get("Location", ""), (*columns,))
+        return CatalogTable(stored.get("Location", ""), (*columns,))
 
-    def make(self, entry: Entry) -> None:
+    def make(self, entry: CatalogEntry) -> None:
         errors = self._client.exceptions
         try:
             self._client.create_table(DatabaseName=self._database, TableInput=_table_input(entry))
@@ -62,7 +62,7 @@ class GlueCatalog:
             self._client.create_database(DatabaseInput={"Name": self._database})
             self.make(entry)
 
-    def update(self, entry: Entry) -> None:
+    def update(self, entry: CatalogEntry) -> None:
         table = self._table(entry.name) or _table_input(entry)
         kept = {name: table[name] for name in _TAKEN if name in table}
         kept["StorageDescriptor"] = kept["StorageDescriptor"] | {"Columns": _columns(entry.columns)}
@@ -76,7 +76,7 @@ class GlueCatalog:
         return found
 
 
-def _table_input(entry: Entry) -> dict[str, Any]:
+def _table_input(entry: CatalogEntry) -> dict[str, Any]:
     location = entry.location.replace("s3a://", "s3://", 1)
     serde = {"SerializationLibrary": _SERDE, "Parameters": {"serialization.format": "1", "path": location}}
     stored = {**_STORED, "Columns": _columns(entry.columns), "Location": location, "SerdeInfo": serde}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from exporter.catalog.catalog import Entry, Found
+from exporter.catalog.catalog import CatalogEntry, CatalogTable
 from exporter.errors import ConfigError
 
 CALL_SECS = 20
@@ -46,7 +46,7 @@ class HiveCatalog:
         self._uris = uris
         self._session = session
 
-    def find(self, name: str) -> Found | None:
+    def find(self, name: str) -> CatalogTable | None:
         with _Connection(self._session, self._uris) as client:
             try:
                 table = client.getTable(self._database, name)
@@ -55,9 +55,9 @@ class HiveCatalog:
                     return None
                 raise
             stored = table.getSd()
-            return Found(str(stored.getSerdeInfo().getParameters().get("path") or stored.getLocation()))
+            return CatalogTable(str(stored.getSerdeInfo().getParameters().get("path") or stored.getLocation()))
 
-    def make(self, entry: Entry) -> None:
+    def make(self, entry: CatalogEntry) -> None:
         jvm = self._session._jvm
         api = jvm.org.apache.hadoop.hive.metastore.api
         with _Connection(self._session, self._uris) as client:
@@ -71,7 +71,7 @@ class HiveCatalog:
                 _unless_there(lambda: client.createDatabase(made))
             _unless_there(lambda: client.createTable(_table(jvm, self._database, entry)))
 
-    def update(self, entry: Entry) -> None:
+    def update(self, entry: CatalogEntry) -> None:
         """Never asked: find() tells no columns."""
 
 
@@ -100,7 +100,7 @@ class _Connection:
         self._client.close()
 
 
-def _table(jvm: Any, database: str, entry: Entry) -> Any:
+def _table(jvm: Any, database: str, entry: CatalogEntry) -> Any:
     api = jvm.org.apache.hadoop.hive.metastore.api
     serde = api.SerDeInfo()
     serde.setSerializationLib(_SERDE)

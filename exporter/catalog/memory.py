@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from exporter.catalog.catalog import Entry, Found
+from exporter.catalog.catalog import CatalogEntry, CatalogTable
 
 
 class MemoryCatalog:
     """tables: name -> what it stands for. error: raised by every call, if there is one. calls: made so far."""
 
     def __init__(self) -> None:
-        self.tables: dict[str, Found] = {}
+        self.tables: dict[str, CatalogTable] = {}
         self.error: Exception | None = None
         self.calls = 0
 
-    def find(self, name: str) -> Found | None:
+    def find(self, name: str) -> CatalogTable | None:
         self._called(name)
         return self.tables.get(name)
 
-    def make(self, entry: Entry) -> None:
+    def make(self, entry: CatalogEntry) -> None:
         self._called(entry.name)
-        self.tables.setdefault(entry.name, Found(entry.location, entry.columns))
+        self.tables.setdefault(entry.name, CatalogTable(entry.location, entry.columns))
 
-    def update(self, entry: Entry) -> None:
+    def update(self, entry: CatalogEntry) -> None:
         self._called(entry.name)
         if self.tables[entry.name].location != entry.location:
             raise ValueError(f"{entry.name} is of another place")
-        self.tables[entry.name] = Found(entry.location, entry.columns)
+        self.tables[entry.name] = CatalogTable(entry.location, entry.columns)
 
     def _called(self, name: str) -> None:
         self.calls += 1

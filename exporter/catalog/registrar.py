@@ -6,14 +6,14 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import NamedTuple
 
-from exporter.catalog.catalog import Catalog, Entry, Outcome, register, same_place, with_scheme
+from exporter.catalog.catalog import Catalog, CatalogEntry, Outcome, register, same_place, with_scheme
 from exporter.catalog.hive_types import hive_columns
 from exporter.catalog.names import catalog_name
 from exporter.errors import TableUnreadable
 from exporter.lake.lake import Lake
 
 
-class Registered(NamedTuple):
+class CatalogOutcome(NamedTuple):
     """What became of one table. location: for which the name stands. fingerprint: of the table that was looked at."""
 
     outcome: Outcome
@@ -22,7 +22,7 @@ class Registered(NamedTuple):
     fingerprint: str
 
 
-class Place(NamedTuple):
+class CatalogPlace(NamedTuple):
     """What a name stands for."""
 
     location: str
@@ -41,19 +41,23 @@ class Registrar:
     def _catalog(self) -> Catalog:
         return self._opened()
 
-    def register(self, event_type: str) -> Registered:
+    def register(self, event_type: str) -> CatalogOutcome:
         """Make it known, or its new columns. Raises TableUnreadable too."""
         table, name = self._lake.table(event_type), catalog_name(event_type)
         view = table.view()
         if view is None:
             raise TableUnreadable(f"table {event_type} is not there")
-        outcome, location = register(self._catalog, Entry(name, with_scheme(table.uri), hive_columns(view.schema_json)))
-        return Registered(outcome, name, location, view.fingerprint)
+        outcome, location = register(
+            self._catalog, CatalogEntry(name, with_scheme(table.uri), hive_columns(view.schema_json))
+        )
+        return CatalogOutcome(outcome, name, location, view.fingerprint)
 
-    def place(self, event_type: str) -> Place | None:
+    def place(self, event_type: str) -> CatalogPlace | None:
         """What the table's name stands for; None if it is in nobody's use."""
         found = self._catalog.find(catalog_name(event_type))
-        return None if found is None else Place(found.location, same_place(found.location, self._uri(event_type)))
+        return (
+            None if found is None else CatalogPlace(found.location, same_place(found.location, self._uri(event_type)))
+        )
 
     def _uri(self, event_type: str) -> str:
         return with_scheme(self._lake.table(event_type).uri)

@@ -26,10 +26,10 @@ class Output(ABC):
         """Print one JSON value in a line of its own. Nothing as text."""
 
     @abstractmethod
-    def text(self, tell: Callable[[Text], None]) -> None:
+    def text(self, tell: Callable[[TextOutput], None]) -> None:
         """Call `tell` with the text to print to. It is not called for JSON."""
 
-    def show(self, value: object, tell: Callable[[Text], None]) -> None:
+    def show(self, value: object, tell: Callable[[TextOutput], None]) -> None:
         """Print the result, or the next part of it: the value, or what `tell` makes of it."""
         self.data(value)
         self.text(tell)
@@ -39,24 +39,24 @@ class Output(ABC):
         click.echo(text, err=True)
 
 
-class Json(Output):
+class JsonOutput(Output):
     """For programs."""
 
     def data(self, value: object) -> None:
         """One line."""
         click.echo(json.dumps(value))
 
-    def text(self, tell: Callable[[Text], None]) -> None:
+    def text(self, tell: Callable[[TextOutput], None]) -> None:
         """Nothing."""
 
 
-class Text(Output):
+class TextOutput(Output):
     """For people."""
 
     def data(self, value: object) -> None:
         """Nothing."""
 
-    def text(self, tell: Callable[[Text], None]) -> None:
+    def text(self, tell: Callable[[TextOutput], None]) -> None:
         """Tell it here."""
         tell(self)
 
@@ -99,7 +99,7 @@ class Terminal:
         self._console.clear()
 
 
-OUTPUTS: dict[str, type[Output]] = {"text": Text, "json": Json}
+OUTPUTS: dict[str, type[Output]] = {"text": TextOutput, "json": JsonOutput}
 
 FORMAT = click.option(
     "--format", "output", type=click.Choice([*OUTPUTS]), default="text", show_default=True, help="How to print.",

@@ -1,7 +1,7 @@
 """A task in coordinated mode: one thread hears the control topic, and feeds the task's member and its leader.
 
-    the loop ── occasion, submit, rolled > Member ──┐
-                                                   ├── say ──> Channel ── hear ──┬──> Member
+    the loop ── occasion, submit, rolled > RoundMember ──┐
+                                                   ├── say ──> Channel ── hear ──┬──> RoundMember
                                           Leader ──┘                             └──> Leader
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 
 from exporter.coordinate.leader import Leader
-from exporter.coordinate.member import Member
+from exporter.coordinate.member import RoundMember
 from exporter.core.coordination import Channel, CoordinationState, Leadership
 from exporter.core.due import Occasion
 from exporter.core.outcome import Report
@@ -37,7 +37,7 @@ class CoordinatedCommits:
     def __init__(
         self,
         channel: Channel,
-        member: Member,
+        member: RoundMember,
         leader: Leader,
         leadership: Leadership,
         grace_secs: float,

@@ -1,6 +1,6 @@
 """The task that leads: it begins rounds, commits what is offered, and says what became of it.
 
-    heard ──> Rounds ──> begin, close ──> MergedCommits, one per table, in a pool ──> Outcome
+    heard ──> LeaderRounds ──> begin, close ──> MergedCommits, one per table, in a pool ──> Outcome
 
 Several tasks may lead at once, or none: that costs commits, and no record (protocol 4.11). Nothing here raises.
 """
@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
-from exporter.coordinate.rounds import Rounds
+from exporter.coordinate.rounds import LeaderRounds
 from exporter.core.coordination import Channel, Leadership, Merged, Merging, Message, Offer, Outcome, Ready
 from exporter.faults import Fault, point
 from exporter.log import get_logger
@@ -39,7 +39,7 @@ class Leader:
 
     def __init__(
         self,
-        rounds: Rounds,
+        rounds: LeaderRounds,
         leadership: Leadership,
         merger: Merging,
         partitions: Callable[[], Collection[TopicPartition]],

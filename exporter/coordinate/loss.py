@@ -18,7 +18,7 @@ VARIABLE = "EXPORTER_CONTROL_LOSS"
 
 
 @dataclass(frozen=True)
-class Loss:
+class MessageLoss:
     """Parts of the messages, from 0 to 1. seed: of the draws; a task adds its process id."""
 
     lose: float = 0.0
@@ -26,12 +26,12 @@ class Loss:
     seed: int = 0
 
     @staticmethod
-    def parse(text: str) -> Loss:
+    def parse(text: str) -> MessageLoss:
         """Raises ValueError for what cannot be read."""
         given = dict(part.split("=", 1) for part in text.split(",") if "=" in part)
         if given.keys() - {"lose", "double", "seed"} or text.count(",") + 1 != len(given):
             raise ValueError(f"{VARIABLE}: cannot read {text!r}")
-        loss = Loss(float(given.get("lose", 0)), float(given.get("double", 0)), int(given.get("seed", 0)))
+        loss = MessageLoss(float(given.get("lose", 0)), float(given.get("double", 0)), int(given.get("seed", 0)))
         if not (0 <= loss.lose <= 1 and 0 <= loss.double <= 1):
             raise ValueError(f"{VARIABLE}: lose and double are parts, from 0 to 1: {text!r}")
         return loss
@@ -40,13 +40,13 @@ class Loss:
 def as_lossy_as_told(channel: Channel) -> Channel:
     """The channel itself, unless the environment arms a loss. Raises ValueError for what cannot be read."""
     text = os.environ.get(VARIABLE)
-    return LossyChannel(channel, Loss.parse(text), os.getpid()) if text else channel
+    return LossyChannel(channel, MessageLoss.parse(text), os.getpid()) if text else channel
 
 
 class LossyChannel:
     """A Channel that loses and doubles of what it hears as many as it is told."""
 
-    def __init__(self, inner: Channel, loss: Loss, task: int = 0) -> None:
+    def __init__(self, inner: Channel, loss: MessageLoss, task: int = 0) -> None:
         """task: what makes this task's draws its own."""
         self._inner = inner
         self._loss = loss

@@ -55,7 +55,7 @@ class _Round:
 
 
 @dataclass(eq=False, repr=False)
-class Member:
+class RoundMember:
     """One task's. submit, begun, rolled, is_lively, hurry: for the loop's thread; hear and tick: for the channel's.
 
     ended: offers by what ended the waiting for their outcome.

@@ -56,7 +56,7 @@ class _Pending:
     due: float
 
 
-class Rounds:
+class LeaderRounds:
     """Those of one leader. Belongs to the thread that hears the channel.
 
     closed: how many rounds were closed, by what closed them: `ready` (all partitions) or `late`.

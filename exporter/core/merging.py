@@ -28,7 +28,7 @@ OFFER_BYTES_MAX = 200_000
 
 
 @dataclass(frozen=True)
-class Choice:
+class MergedOffers:
     """offers: that go together. dropped: offer -> why it is not among them. schema_json: the table's by that commit."""
 
     offers: tuple[Offer, ...]
@@ -40,7 +40,7 @@ class Choice:
         return sum(int(claim.said.get("rows", 0)) for offer in self.offers for claim in offer.claims)
 
 
-def choose(app: str, view: TableView, offers: Sequence[Offer], unfit: Mapping[str, str]) -> Choice:
+def choose(app: str, view: TableView, offers: Sequence[Offer], unfit: Mapping[str, str]) -> MergedOffers:
     """Of offers in their order each that may land beside those before it. unfit: offer -> what is known against it.
 
     The compare-and-set is the commit's own: whoever commits what is chosen here does so on `view`, or chooses again.
@@ -62,7 +62,7 @@ def choose(app: str, view: TableView, offers: Sequence[Offer], unfit: Mapping[st
         else:
             chosen[offer.id], fits, schema_json = offer, wanted, columns
             taken |= {claim.tp for claim in offer.claims}
-    return Choice(tuple(chosen.values()), dropped, schema_json)
+    return MergedOffers(tuple(chosen.values()), dropped, schema_json)
 
 
 def _unmet(app: str, view: TableView, offer: Offer, taken: Collection[TopicPartition]) -> str:

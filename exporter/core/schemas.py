@@ -75,13 +75,13 @@ def origin_of(key: str) -> str:
 
 
 @dataclass(frozen=True)
-class Unknown:
+class UnknownId:
     """The registry definitely had no such id. through: the last offset of each partition that this is about."""
 
     through: Mapping[TopicPartition, int]
 
 
-Decision: TypeAlias = "SchemaText | Unknown"
+Decision: TypeAlias = "SchemaText | UnknownId"
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class KnownSchemas:
     def of(self, schema_id: int, tp: TopicPartition, offset: int) -> Decision | None:
         """What is decided for one record; None if nothing is. schema_id: no alias."""
         if not can_be(schema_id):
-            return Unknown({})
+            return UnknownId({})
         for decision in self.decisions.get(schema_id, ()):
             if isinstance(decision, SchemaText) or decision.through.get(tp, -1) >= offset:
                 return decision

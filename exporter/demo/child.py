@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from exporter.errors import FoundProblem
-from exporter.local.children import Child
+from exporter.local.children import ChildProcess
 
 EXPORT_SECS_MAX = 600.0
 """Deadline of each child's work."""
@@ -19,7 +19,7 @@ LAST_WORDS = 6
 """Lines of its log that an error quotes."""
 
 
-class DemoChild(Child):
+class DemoChild(ChildProcess):
     """An exporter, the audit or the producer: stderr goes to <name>.log, stdout to <name>.json.
 
     The counters are those of the exporter's events up to the last look at its state.

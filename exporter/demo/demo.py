@@ -161,7 +161,7 @@ def _start_dynamodb(running: ExitStack) -> str:
     return dynamodb.endpoint
 
 
-def _inferred(stage: Stage) -> shop.Tally:
+def _inferred(stage: Stage) -> shop.ShopTally:
     """Produce, then let a sample say what the events look like: the settings file is the one that `infer` writes."""
     known = stage.folder / "known.toml"
     text = settings_toml(stage.bootstrap, stage.lake, stage.records, stage.endpoint, described=False)
@@ -178,7 +178,7 @@ def _inferred(stage: Stage) -> shop.Tally:
     return read_tally(producer.output())
 
 
-def _export_until_killed(stage: Stage, produced: shop.Tally | None) -> shop.Tally:
+def _export_until_killed(stage: Stage, produced: shop.ShopTally | None) -> shop.ShopTally:
     """Export until the exporter has stopped itself where it is to be killed; what is not produced yet is, meanwhile."""
     if produced is None:
         said = stage.bootstrap, stage.lake, stage.records, stage.endpoint

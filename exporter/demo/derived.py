@@ -17,7 +17,7 @@ from exporter.demo import kitchen
 from exporter.demo.child import EXPORT_SECS_MAX, DemoChild, nap
 from exporter.demo.kitchen import EXPECTED, MIRROR, SALES
 from exporter.demo.stage import Stage
-from exporter.demo.story import Step
+from exporter.demo.story import StoryStep
 from exporter.errors import FoundProblem
 from offsets.names import DERIVED_FOLDER
 
@@ -41,12 +41,12 @@ def derive(stage: Stage) -> None:
     _audit(stage)
 
 
-def _ran(exporter: DemoChild, step: Step, job: str) -> int:
+def _ran(exporter: DemoChild, step: StoryStep, job: str) -> int:
     """Rows of a job's first run, once it has run."""
     return int(_until(exporter, step, f"the job {job} has not run", "derive_ran", job=job)["rows"])
 
 
-def _until(exporter: DemoChild, step: Step, what: str, event: str, **fields: str) -> dict[str, Any]:
+def _until(exporter: DemoChild, step: StoryStep, what: str, event: str, **fields: str) -> dict[str, Any]:
     """What an event says, once the exporter has said it. what: if it does not, in time."""
     deadline = time.monotonic() + EXPORT_SECS_MAX
     while True:
@@ -57,7 +57,7 @@ def _until(exporter: DemoChild, step: Step, what: str, event: str, **fields: str
         _living(exporter, step, deadline, what)
 
 
-def _sales(stage: Stage, exporter: DemoChild, step: Step, count: int) -> list[str]:
+def _sales(stage: Stage, exporter: DemoChild, step: StoryStep, count: int) -> list[str]:
     """All sales, in their order, once there are so many."""
     deadline = time.monotonic() + EXPORT_SECS_MAX
     while len(found := sales(stage.lake)) < count:
@@ -65,7 +65,7 @@ def _sales(stage: Stage, exporter: DemoChild, step: Step, count: int) -> list[st
     return found
 
 
-def _living(exporter: DemoChild, step: Step, deadline: float, what: str) -> None:
+def _living(exporter: DemoChild, step: StoryStep, deadline: float, what: str) -> None:
     if exporter.state() == "ended":
         raise exporter.failed("ended too soon")
     if stopped := exporter.first("derive_ended") or exporter.first("derive_stopped"):

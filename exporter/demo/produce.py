@@ -15,7 +15,7 @@ from typing import Any
 from kafka import KafkaProducer
 from kafka.errors import KafkaError
 
-from exporter.demo.shop import BAD_EVERY, ShopEvent, Tally, events
+from exporter.demo.shop import BAD_EVERY, ShopEvent, ShopTally, events
 from exporter.demo.shop_avro import AvroEvents, register
 from exporter.errors import DependencyUnreachable
 
@@ -38,7 +38,7 @@ def produce(
     processes: int | None = None,
     librdkafka: bool | None = None,
     registry: str = "",
-) -> Tally:
+) -> ShopTally:
     """Write `count` events to an existing topic of `partitions` partitions and say what was written.
 
     registry: URL of a schema registry; the events are Avro then, and their schemas are registered first.
@@ -55,7 +55,7 @@ def produce(
     jobs = [_Job(*said, share, registry) for share in shares]
     if len(jobs) == 1:
         return _produce_some(jobs[0])
-    total = Tally()
+    total = ShopTally()
     with ProcessPoolExecutor(len(jobs), mp_context=multiprocessing.get_context("spawn")) as pool:
         for made in pool.map(_produce_some, jobs):
             total.merge(made)
@@ -93,13 +93,13 @@ class _Job:
                     yield partition, avro.of(event) if avro else event
 
 
-def _produce_some(job: _Job) -> Tally:
+def _produce_some(job: _Job) -> ShopTally:
     """Write one process's part."""
     return _produce_with_librdkafka(job) if job.librdkafka else _produce_with_kafka_python(job)
 
 
-def _produce_with_kafka_python(job: _Job) -> Tally:
-    made, failed = Tally(), list[object]()
+def _produce_with_kafka_python(job: _Job) -> ShopTally:
+    made, failed = ShopTally(), list[object]()
     settings = {"linger_ms": 100, "batch_size": 1 << 20, "max_request_size": 8 << 20, "max_block_ms": 15_000}
     try:
         producer = KafkaProducer(bootstrap_servers=job.bootstrap, **settings)
@@ -121,10 +121,10 @@ def _produce_with_kafka_python(job: _Job) -> Tally:
     return made
 
 
-def _produce_with_librdkafka(job: _Job) -> Tally:
+def _produce_with_librdkafka(job: _Job) -> ShopTally:
     from confluent_kafka import KafkaException, Producer
 
-    made, failed = Tally(), list[object]()
+    made, failed = ShopTally(), list[object]()
     settings: dict[str, Any] = {"bootstrap.servers": job.bootstrap, "enable.idempotence": True, "linger.ms": 100}
     settings |= {"batch.size": 1 << 20, "message.max.bytes": 8 << 20, "queue.buffering.max.messages": 200_000}
     settings |= {"message.timeout.ms": int(PRODUCE_SECS_MAX * 1000), "delivery.report.only.error": True, "log_level": 3}

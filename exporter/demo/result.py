@@ -18,7 +18,7 @@ from exporter.demo.story import COLUMNS
 from exporter.operate.audit.report import FINDINGS, AbsentFile, AuditReport, Example, Missing, TableCount
 
 
-def differences(report: AuditReport, produced: shop.Tally) -> list[str]:
+def differences(report: AuditReport, produced: shop.ShopTally) -> list[str]:
     """What keeps the demo from being a success, in words; empty if the lake is as it must be."""
     found = [] if report.clean else [f"the audit has {report.findings} findings"]
     if report.once != produced.records or report.checked != produced.records:
@@ -32,7 +32,7 @@ def differences(report: AuditReport, produced: shop.Tally) -> list[str]:
     return found
 
 
-def expected_rows(produced: shop.Tally) -> dict[str, int]:
+def expected_rows(produced: shop.ShopTally) -> dict[str, int]:
     """Table -> rows it must have, from what was produced alone; the most frequent first."""
     return {**dict(produced.rows.most_common()), DEAD_LETTERS: produced.dead_letters}
 
@@ -100,16 +100,16 @@ def unknown_commits(lake: Path, acknowledged: set[tuple[str, int]]) -> list[Demo
     return sorted(found, key=lambda commit: commit.at_ms)
 
 
-def read_tally(text: str) -> shop.Tally:
+def read_tally(text: str) -> shop.ShopTally:
     """What the producing child printed."""
     made = json.loads(text)
-    tally = shop.Tally(records=made["records"], value_bytes=made["value_bytes"])
+    tally = shop.ShopTally(records=made["records"], value_bytes=made["value_bytes"])
     tally.rows.update(made["rows"])
     tally.bad.update(made["bad"])
     return tally
 
 
-def show(report: AuditReport, produced: shop.Tally, place: Path, problems: Sequence[str]) -> None:
+def show(report: AuditReport, produced: shop.ShopTally, place: Path, problems: Sequence[str]) -> None:
     """The result, on stdout: tables, audit, where the lake is, what to ask it. The whole audit if it is not clean."""
     wanted = expected_rows(produced)
     tables = {table.event_type: table for table in report.tables}

@@ -68,7 +68,7 @@ class ShopEvent(NamedTuple):
 
 
 @dataclass
-class Tally:
+class ShopTally:
     """What was made: rows each table must end with, bad records by kind, records and bytes in all."""
 
     rows: Counter[str] = field(default_factory=Counter)
@@ -90,7 +90,7 @@ class Tally:
         if event.bad in ("", "unknown_fields"):
             self.rows[event.event_type] += 1
 
-    def merge(self, other: Tally) -> None:
+    def merge(self, other: ShopTally) -> None:
         """Count what another tally counted."""
         self.rows.update(other.rows)
         self.bad.update(other.bad)
@@ -135,9 +135,9 @@ def events(
         yield event
 
 
-def tally(seed: int, count: int, partitions: int = 1, bad_every: int = BAD_EVERY) -> Tally:
+def tally(seed: int, count: int, partitions: int = 1, bad_every: int = BAD_EVERY) -> ShopTally:
     """What produce() with the same arguments makes, without making it."""
-    total = Tally()
+    total = ShopTally()
     for partition in range(partitions):
         for event in events(seed, count, partition, partitions, bad_every):
             total.add(event)

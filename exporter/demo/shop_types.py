@@ -14,7 +14,7 @@ BASE_DAY = date(2025, 3, 10)
 
 
 @dataclass(frozen=True)
-class EventType:
+class ShopType:
     """One declared type. share: how many of 1000 events. body: makes the fields that other types do not have."""
 
     name: str
@@ -175,67 +175,67 @@ def _climate(random: Random) -> dict[str, Any]:
 
 
 EVENT_TYPES = (
-    EventType(
+    ShopType(
         "page_view",
         355,
         "url STRING, referrer STRING, agent STRING, load_ms DOUBLE, logged_in BOOLEAN, "
         "device STRUCT<os: STRING, screen: STRUCT<width: INT, height: INT>>",
         _page_view,
     ),
-    EventType(
+    ShopType(
         "click",
         260,
         "element STRING, position STRUCT<x: INT, y: INT>, path ARRAY<STRING>, label STRING, trusted BOOLEAN, "
         "held_ms BIGINT, trace STRING",
         _click,
     ),
-    EventType(
+    ShopType(
         "search",
         120,
         "query STRING, filters MAP<STRING, STRING>, results INT, shown ARRAY<BIGINT>, took_ms DOUBLE, suggested STRING",
         _search,
     ),
-    EventType(
+    ShopType(
         "login",
         90,
         "success BOOLEAN, method STRING, ip STRING, risk DOUBLE, roles ARRAY<STRING>, "
         "device STRUCT<os: STRING, fingerprint: STRING>",
         _login,
     ),
-    EventType(
+    ShopType(
         "add_to_cart",
         70,
         "cart_id STRING, item STRUCT<sku: STRING, name: STRING, price: DECIMAL(12,2), options: MAP<STRING, STRING>>, "
         "quantity INT, from_wishlist BOOLEAN",
         _add_to_cart,
     ),
-    EventType(
+    ShopType(
         "checkout",
         40,
         "order_id BIGINT, items ARRAY<STRUCT<sku: STRING, quantity: INT, price: DECIMAL(12,2)>>, total DECIMAL(14,2), "
         "coupon STRING, ship_by DATE",
         _checkout,
     ),
-    EventType(
+    ShopType(
         "payment",
         35,
         "order_id BIGINT, amount DECIMAL(18,4), currency STRING, method STRING, captured BOOLEAN, "
         "authorised_at TIMESTAMP, signature BINARY",
         _payment,
     ),
-    EventType(
+    ShopType(
         "shipment",
         18,
         "order_id BIGINT, carrier STRING, parcels ARRAY<STRUCT<code: STRING, kg: DOUBLE>>, delivery DATE, "
         "address STRUCT<street: STRING, city: STRING, zip: STRING>, insured BOOLEAN",
         _shipment,
     ),
-    EventType(
+    ShopType(
         "error_report",
         11,
         "service STRING, message STRING, stack ARRAY<STRING>, context MAP<STRING, STRING>, dump BINARY, fatal BOOLEAN",
         _error_report,
     ),
-    EventType("warehouse_climate", 1, "hall SMALLINT, readings MAP<STRING, DOUBLE>, door_open BOOLEAN", _climate),
+    ShopType("warehouse_climate", 1, "hall SMALLINT, readings MAP<STRING, DOUBLE>, door_open BOOLEAN", _climate),
 )
 """All declared types, most frequent first. The shares add up to 1000; the last type is meant to be rare."""

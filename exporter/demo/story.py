@@ -26,10 +26,10 @@ class Story:
         self.console.print(text, soft_wrap=True, markup=False)
 
     @contextmanager
-    def step(self, title: str, doing: str) -> Iterator[Step]:
+    def step(self, title: str, doing: str) -> Iterator[StoryStep]:
         """A step: shown when it is done, with `step.result`; an error leaves a line too."""
         self._steps += 1
-        step = Step(self, f"{self._steps} {title}", doing)
+        step = StoryStep(self, f"{self._steps} {title}", doing)
         with step.display():
             try:
                 yield step
@@ -41,7 +41,7 @@ class Story:
 
 
 @dataclass
-class Step:
+class StoryStep:
     """One step under way. result: what came of it."""
 
     story: Story

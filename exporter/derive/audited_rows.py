@@ -9,13 +9,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from exporter.derive.replays import COORDINATES, coordinates_of, replays_since
-from exporter.derive.source import Pinned
-from offsets.cursors import Cursor, Former
+from exporter.derive.source import PinnedSource
+from offsets.cursors import Cursor, FormerTopic
 
 KAFKA = "_kafka"
 
 
-def rows_through(source: Pinned, taken: Cursor) -> DataFrame:
+def rows_through(source: PinnedSource, taken: Cursor) -> DataFrame:
     """Raises InvariantBroken if it cannot be told any more which rows later replays have put there."""
     kafka = sf.col(KAFKA)
     found = sf.lit(False)
@@ -33,7 +33,7 @@ def rows_through(source: Pinned, taken: Cursor) -> DataFrame:
     return rows.join(coordinates, same, "left_anti")
 
 
-def _nth(epoch: Column, topics: tuple[Former, ...]) -> Column:
+def _nth(epoch: Column, topics: tuple[FormerTopic, ...]) -> Column:
     """Of which topic of its name a row is, from 0."""
     nth = sf.lit(0)
     for one in topics:

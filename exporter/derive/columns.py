@@ -7,12 +7,12 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 from exporter.core.columns import folded
 
 
-class Unfit(Exception):
+class UnfitCell(Exception):
     """A value of another type than its column's. Its text: the column, both types."""
 
 
 def grown(table: StructType, rows: StructType) -> StructType | None:
-    """The table's columns with those that it lacks, at every level; None if it lacks none. Raises Unfit."""
+    """The table's columns with those that it lacks, at every level; None if it lacks none. Raises UnfitCell."""
     found = _struct(table, rows, "")
     return None if found == table else found
 
@@ -36,5 +36,5 @@ def _type(has: DataType, gets: DataType, place: str) -> DataType:
         key = _type(has.keyType, gets.keyType, f"{place}.key")
         return MapType(key, _type(has.valueType, gets.valueType, f"{place}.value"), has.valueContainsNull)
     if has != gets:
-        raise Unfit(f"column {place} is {has.simpleString()}, and the rows have {gets.simpleString()}")
+        raise UnfitCell(f"column {place} is {has.simpleString()}, and the rows have {gets.simpleString()}")
     return has

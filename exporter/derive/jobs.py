@@ -14,7 +14,7 @@ from exporter.derive.mirror import MirrorJob
 from exporter.derive.sql import SqlJob
 from exporter.derive.target import new_owner
 from exporter.derive.to_kafka import Surroundings, ToKafkaJob
-from exporter.derive.to_kafka_formats import Registered
+from exporter.derive.to_kafka_formats import RegisteredForms
 from exporter.derive.to_kafka_topic import TargetTopic
 from exporter.errors import ConfigError
 from exporter.kafka.options import kafka_python_options
@@ -88,6 +88,6 @@ def _job(name: str, table: DeriveTable, settings: Settings, lake: Lake, owner: s
 
 
 def _to_kafka(name: str, table: ToKafkaTable, settings: Settings, around: Surroundings) -> Job:
-    registered = Registered(table, lambda: connect(registry_options(settings)))
+    registered = RegisteredForms(table, lambda: connect(registry_options(settings)))
     topic = TargetTopic(kafka_python_options(settings), settings.app, name, table)
     return ToKafkaJob(name, table, around, topic, registered)

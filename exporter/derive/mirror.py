@@ -16,13 +16,13 @@ from exporter.derive.mirror_audit import audited
 from exporter.derive.mirror_carried import carried_over
 from exporter.derive.mirror_merge import IN_ALL, Statements
 from exporter.derive.mirror_purge import Purge
-from exporter.derive.mirror_rows import BASE, OWN, RULES, Shape, counted, fingerprint, schema_of
+from exporter.derive.mirror_rows import BASE, OWN, RULES, MirrorShape, counted, fingerprint, schema_of
 from exporter.derive.mirror_sql import CHANGES, EVERY, bounds_sql, lacking_sql, merge_sql
 from exporter.derive.mirror_todo import Todo, left_in_all, lost_keys, todo
 from exporter.derive.mirror_truncated import Truncate, Truncates, property_of, taken_of
 from exporter.derive.places import within
-from exporter.derive.source import REBUILD, Pinned, others_told, pin
-from exporter.derive.target import Commit, Target
+from exporter.derive.source import REBUILD, PinnedSource, others_told, pin
+from exporter.derive.target import RunCommit, Target
 from exporter.errors import ConfigError, InvariantBroken
 from exporter.lake.lake import Lake
 from exporter.lake.later import Later
@@ -88,7 +88,7 @@ class MirrorJob:
             made = self._made_anew(view, source, outdated, carries_over=True)
             view, due = self._target.view() or view, Todo(source.view.version)
         if due.forgets:
-            self._target.commit(view, Commit(None, self._progress(source, -1)))
+            self._target.commit(view, RunCommit(None, self._progress(source, -1)))
             view = self._target.view() or view
         newest = self._truncates.newest(source, view)
         view, emptied = self._emptied(view, source, newest, due)
@@ -129,15 +129,15 @@ class MirrorJob:
             return (AuditLine(self.name, "newest row of each key", False, 0, f"{outdated}: run the job first"),)
         return audited(self.name, self._table, self._target.table, view, source)
 
-    def _pinned(self) -> Pinned:
+    def _pinned(self) -> PinnedSource:
         return pin(self._lake, self._later, self._table.source)
 
-    def _shape(self, source: Pinned) -> Shape:
+    def _shape(self, source: PinnedSource) -> MirrorShape:
         spec = self._lake.spec_of(source.name, source.view)
         cut_by = [one.name for one in spec.time_columns if one.name in source.view.partition_columns]
-        return Shape.of(self.name, self._table, source.schema, cut_by)
+        return MirrorShape.of(self.name, self._table, source.schema, cut_by)
 
-    def _due(self, view: TableView, source: Pinned) -> Todo:
+    def _due(self, view: TableView, source: PinnedSource) -> Todo:
         due = todo(self._target.table, view, source, self.name)
         back = self._truncates.taken_back(source, view)
         return replace(due, rewound=back, back={}) if back and not due.rewound else due
@@ -153,14 +153,16 @@ class MirrorJob:
             return ""
         return "made anew once: an earlier version made its rows by other rules of what deletes and late columns do"
 
-    def _require_no_loss(self, view: TableView, source: Pinned, due: Todo) -> None:
+    def _require_no_loss(self, view: TableView, source: PinnedSource, due: Todo) -> None:
         """Raises InvariantBroken where the source has no row any more of a key of which it took none back."""
         lost = lost_keys(self._target.table, view, source, self._table.keys, due.back)
         if lost:
             what = f"{due.rewound}; {lost} keys of the mirror, of which nothing was taken back, have no row in it"
             raise InvariantBroken(Invariant.MONOTONE, f"derive {self.name}: {what}", REBUILD.format(job=self.name))
 
-    def _made_anew(self, view: TableView | None, source: Pinned, says: str = "", carries_over: bool = False) -> Ran:
+    def _made_anew(
+        self, view: TableView | None, source: PinnedSource, says: str = "", carries_over: bool = False
+    ) -> Ran:
         """carries_over: also what the mirror has of rows that the source has lost."""
         shape, rows = self._shape(source), source.own()
         found, newest = shape.counted(rows), self._truncates.newest(source, view)
@@ -176,7 +178,7 @@ class MirrorJob:
             properties |= property_of(newest)
         if view is None:
             properties["delta.enableDeletionVectors"] = str(self._table.deletion_vectors).lower()
-        commit = Commit(
+        commit = RunCommit(
             made.repartitionByRange(*by).sortWithinPartitions(*by),
             self._progress(source, source.view.version),
             says={**_told(found.left), IN_ALL: dict(found.left)},
@@ -190,7 +192,9 @@ class MirrorJob:
         told = "; ".join(filter(None, (says, f"rows older than {newest} are not in it" if newest else "")))
         return Ran(self.name, rows_now, version, says=_joined(told, found.left), left_out=found.left)
 
-    def _emptied(self, view: TableView, source: Pinned, newest: Truncate | None, due: Todo) -> tuple[TableView, Ran]:
+    def _emptied(
+        self, view: TableView, source: PinnedSource, newest: Truncate | None, due: Todo
+    ) -> tuple[TableView, Ran]:
         """The mirror without what rows made that are older than a truncate, in a commit of its own; then another one
         that says so. Whoever is killed between the two does the first one again, which changes nothing."""
         if newest is None or (newest == taken_of(view) and not due.says):
@@ -205,16 +209,16 @@ class MirrorJob:
             version, changed = self._statements.commit(view, sql, {"emptied": str(newest)})
             view = self._target.view() or view
         if newest != taken_of(view):
-            version = self._target.commit(view, Commit(None, {}, properties=property_of(newest)))
+            version = self._target.commit(view, RunCommit(None, {}, properties=property_of(newest)))
         says = f"{max(changed, 0)} rows were older than {newest}, or had values that were"
         return self._target.view() or view, Ran(self.name, max(changed, 0), version, says=says)
 
-    def _progress(self, source: Pinned, version: int) -> dict[str, int]:
+    def _progress(self, source: PinnedSource, version: int) -> dict[str, int]:
         """The txn action of a table that holds what a version of its source has."""
         return {f"{head_of(self._lake.app, self.name, source.name)}version/{source.view.table_id}": version}
 
     def _merged(
-        self, view: TableView, source: Pinned, newest: Truncate | None, due: Todo, commits: bool = False
+        self, view: TableView, source: PinnedSource, newest: Truncate | None, due: Todo, commits: bool = False
     ) -> Ran:
         """commits: also where there is no row, as the source's version is to be said."""
         shape, rows = self._shape(source), source.frame().where(within(due.found))
@@ -245,7 +249,9 @@ class MirrorJob:
         told = "; ".join(filter(None, (due.says, f"{purged} deleted keys purged" if purged else "")))
         return Ran(self.name, max(changed, 0), version, says=_joined(told, found.left), left_out=found.left)
 
-    def _left_in_all(self, view: TableView, source: Pinned, due: Todo, now: Mapping[str, int]) -> Mapping[str, int]:
+    def _left_in_all(
+        self, view: TableView, source: PinnedSource, due: Todo, now: Mapping[str, int]
+    ) -> Mapping[str, int]:
         """Why -> how many rows are left out of all that the mirror has after a run; counted anew where that is not a
         sum. now: of those that the run takes."""
         before = left_in_all(self._target.table, view, self.name)
@@ -258,7 +264,7 @@ class MirrorJob:
         change = self._growth(view, changes)
         if change.schema_json is None:
             return view
-        self._target.commit(view, Commit(None, {}, evolve=change.schema_json, properties=change.properties))
+        self._target.commit(view, RunCommit(None, {}, evolve=change.schema_json, properties=change.properties))
         now = self._target.view()
         return now or view
 

@@ -16,7 +16,7 @@ from exporter.derive.audited_rows import rows_through
 from exporter.derive.job import AuditLine
 from exporter.derive.mirror_audit_truncated import emptied_by
 from exporter.derive.mirror_audit_unsent import never_sent
-from exporter.derive.source import Pinned, readable
+from exporter.derive.source import PinnedSource, readable
 from exporter.errors import LogCleaned
 from exporter.lake.table import DeltaTable
 from exporter.settings.derive_mirror import MirrorTable
@@ -29,7 +29,9 @@ SHOWN_MAX = 3
 JSON_TIMES = "map('timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSXXX')"
 
 
-def audited(job: str, table: MirrorTable, mirror: DeltaTable, view: TableView, source: Pinned) -> Sequence[AuditLine]:
+def audited(
+    job: str, table: MirrorTable, mirror: DeltaTable, view: TableView, source: PinnedSource
+) -> Sequence[AuditLine]:
     """Compare them by the rows of the source that were there at the version that the mirror says it has."""
     what = "newest row of each key"
     since = cursor_of(view.transactions, source.lake.app, job, source.name)

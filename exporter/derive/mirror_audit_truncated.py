@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from exporter.derive.audited_rows import rows_through
-from exporter.derive.source import Pinned
+from exporter.derive.source import PinnedSource
 from exporter.settings.derive_mirror import MirrorTable
 from offsets.cursors import Cursor
 from offsets.table_log import TableView
@@ -66,7 +66,7 @@ class Emptied:
         return reduce(lambda a, b: a + b, ones, sf.lit(0))
 
 
-def emptied_by(table: MirrorTable, view: TableView, source: Pinned, taken: Cursor) -> Emptied:
+def emptied_by(table: MirrorTable, view: TableView, source: PinnedSource, taken: Cursor) -> Emptied:
     """taken: what the mirror has of its source."""
     if table.truncates == "ignore" or "_cdc" not in source.frame().columns:
         return Emptied(table, taken)
@@ -81,12 +81,12 @@ def emptied_by(table: MirrorTable, view: TableView, source: Pinned, taken: Curso
     return Emptied(table, taken, found)
 
 
-def _letters(source: Pinned, taken: Cursor) -> Sequence[Mapping[str, Any]]:
+def _letters(source: PinnedSource, taken: Cursor) -> Sequence[Mapping[str, Any]]:
     letters = source.lake.table("dead_letters")
     view = letters.view()
     if view is None:
         return ()
-    pinned = Pinned(source.lake, source.later, letters, view)
+    pinned = PinnedSource(source.lake, source.later, letters, view)
     rows = rows_through(pinned, replace(taken, replays=pinned.now.replays))
     said = "unix_micros(try_cast(regexp_extract(reason, '^cdc_truncate:.* at ([^ ]+)$', 1) AS TIMESTAMP))"
     named = rows.where(sf.col("event_type") == sf.lit(source.name)).where("reason RLIKE '^cdc_truncate: '")

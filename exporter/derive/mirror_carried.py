@@ -9,12 +9,12 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from exporter.derive.mirror_rows import BASE, DELETED, ORDER, POSITION, WRITTEN, Shape
+from exporter.derive.mirror_rows import BASE, DELETED, ORDER, POSITION, WRITTEN, MirrorShape
 from exporter.derive.mirror_sql import merged
 from exporter.sql_text import column, quoted
 
 
-def carried_over(shape: Shape, made: DataFrame, former: DataFrame, source: DataFrame) -> DataFrame:
+def carried_over(shape: MirrorShape, made: DataFrame, former: DataFrame, source: DataFrame) -> DataFrame:
     """made: of all rows of the source. former: the rows of the mirror as it is. Both one row per key."""
     by = [f"_key{n}" for n in range(len(shape.table.keys))]
     news, olds = _keyed(shape, made), _keyed(shape, _as_now(shape, made, former))
@@ -28,11 +28,11 @@ def carried_over(shape: Shape, made: DataFrame, former: DataFrame, source: DataF
     return kept.unionByName(both.selectExpr(*columns)).unionByName(alone)
 
 
-def _keyed(shape: Shape, rows: DataFrame) -> DataFrame:
+def _keyed(shape: MirrorShape, rows: DataFrame) -> DataFrame:
     return rows.select("*", *(sf.expr(quoted(key)).alias(f"_key{n}") for n, key in enumerate(shape.table.keys)))
 
 
-def _as_now(shape: Shape, made: DataFrame, former: DataFrame) -> DataFrame:
+def _as_now(shape: MirrorShape, made: DataFrame, former: DataFrame) -> DataFrame:
     """Former rows with the columns of today; a deleted key has no values, and each of them by its delete."""
     shown = []
     for field in made.schema:
@@ -49,7 +49,7 @@ def _as_now(shape: Shape, made: DataFrame, former: DataFrame) -> DataFrame:
     return former.select(*shown)
 
 
-def _of_lost_rows(shape: Shape, olds: DataFrame, source: DataFrame) -> DataFrame:
+def _of_lost_rows(shape: MirrorShape, olds: DataFrame, source: DataFrame) -> DataFrame:
     """The keys of rows of a mirror that come from rows which the source does not have."""
     by = [f"_key{n}" for n in range(len(shape.table.keys))]
     orders = sf.explode(sf.expr(f"concat(array({ORDER}, {BASE}), map_values({WRITTEN}))")).alias("at")

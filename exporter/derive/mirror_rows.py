@@ -42,7 +42,7 @@ POSITION = ("epoch", "offset", "topic", "partition")
 
 
 @dataclass(frozen=True)
-class Counted:
+class MirrorCounts:
     """What rows of a source are. left: why -> how many are in no mirror. speaks: of names that are no columns.
 
     bounds: the least and the greatest value of the first part of a key; null where they were not looked for.
@@ -55,14 +55,14 @@ class Counted:
 
 
 @dataclass(frozen=True)
-class Shape:
+class MirrorShape:
     """How rows of one source become rows of a mirror. columns: of both, those with keys first."""
 
     table: MirrorTable
     columns: tuple[str, ...]
 
     @classmethod
-    def of(cls, job: str, table: MirrorTable, schema: StructType, cut_by: Iterable[str]) -> Shape:
+    def of(cls, job: str, table: MirrorTable, schema: StructType, cut_by: Iterable[str]) -> MirrorShape:
         """schema: of the source. cut_by: its columns that are there for its partitions alone. Raises ConfigError."""
         _require(job, table, schema)
         names = [name for name in schema.names if name not in {*cut_by}]
@@ -207,21 +207,21 @@ class Shape:
     def _speaks(self) -> str:
         return f"size({self.spoken_of}) > 0" if self.own_writers else "false"
 
-    def counted(self, rows: DataFrame) -> Counted:
+    def counted(self, rows: DataFrame) -> MirrorCounts:
         """How many rows there are, and why how many of them are left out; without bounds."""
         told = self._marked(rows).selectExpr(WHY, "_one AS _rows", f"{self._speaks} AS _speaks", "NULL AS _key0")
         return counted(told)
 
 
-def counted(groups: DataFrame) -> Counted:
-    """The same of what Shape.grouped() made, with bounds."""
+def counted(groups: DataFrame) -> MirrorCounts:
+    """The same of what MirrorShape.grouped() made, with bounds."""
     told = groups.groupBy(WHY).agg(
         sf.sum("_rows").alias("rows"), sf.bool_or("_speaks").alias("speaks"),
         sf.min("_key0").alias("least"), sf.max("_key0").alias("most"),
     ).collect()  # fmt: skip
     left = {one[WHY]: one["rows"] for one in told if one[WHY]}
     bounds = next(((one["least"], one["most"]) for one in told if not one[WHY]), (None, None))
-    return Counted(sum(one["rows"] for one in told), left, any(one["speaks"] for one in told), bounds)
+    return MirrorCounts(sum(one["rows"] for one in told), left, any(one["speaks"] for one in told), bounds)
 
 
 RULES = "2"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import date
 from typing import Any
 
-from exporter.derive.mirror_rows import BASE, DELETED, ORDER, WRITTEN, Shape, deviating
+from exporter.derive.mirror_rows import BASE, DELETED, ORDER, WRITTEN, MirrorShape, deviating
 from exporter.sql_text import column, literal, quoted
 
 CHANGES = "changes"
-"""The view with one row per key, as Shape.newest() makes it."""
+"""The view with one row per key, as MirrorShape.newest() makes it."""
 EVERY = "every_change"
 LATER = "s._order > t._order"
 BOUND_CHARS_MAX = 1000
@@ -17,7 +17,7 @@ NAMES = f"array_union(map_keys(s.{WRITTEN}), map_keys(t.{WRITTEN}))"
 """Those that have an order of their own in one of the two."""
 
 
-def merge_sql(shape: Shape, target: str, bounds: str = "") -> str:
+def merge_sql(shape: MirrorShape, target: str, bounds: str = "") -> str:
     """Put the rows of `changes` into a mirror. target: the table, as SQL has it. bounds: bounds_sql().
 
     What a table is cut by is not among the conditions: a key whose value of it changes would be there twice. Columns
@@ -35,7 +35,7 @@ def merge_sql(shape: Shape, target: str, bounds: str = "") -> str:
     ))  # fmt: skip
 
 
-def lacking_sql(shape: Shape, target: str) -> str:
+def lacking_sql(shape: MirrorShape, target: str) -> str:
     """Those of `every_change` that a mirror does not have yet.
 
     A MERGE writes each file anew that has a key of its source, whether the row changes or not: of all rows of a source
@@ -45,7 +45,7 @@ def lacking_sql(shape: Shape, target: str) -> str:
     return f"SELECT s.* FROM {EVERY} AS s LEFT JOIN {target} AS t ON {on} WHERE t.{ORDER} IS NULL OR {_changes(shape)}"
 
 
-def _changes(shape: Shape) -> str:
+def _changes(shape: MirrorShape) -> str:
     """Whether anything of a row changes; the order of a name that is no column yet, too."""
     if not shape.own_writers:
         return LATER
@@ -78,7 +78,7 @@ def _whole(value: int) -> str:
     return f"{value}"
 
 
-def merged(shape: Shape) -> dict[str, str]:
+def merged(shape: MirrorShape) -> dict[str, str]:
     """Column -> SQL: what two rows of a key, `s` and `t`, come to; where orders are equal that of `t` stays."""
     newer = {column(name): _newer(literal(name)) for name in shape.own_writers}
     newer |= {column(name): LATER for name in (*shape.of_the_newest, ORDER, DELETED)}

@@ -10,11 +10,11 @@ from pyspark.sql import functions as sf
 
 from exporter.derive.mirror_merge import BASED_ON, IN_ALL, PURGED
 from exporter.derive.mirror_rows import BASE, DELETED, ORDER, WRITTEN
-from exporter.derive.source import Pinned
+from exporter.derive.source import PinnedSource
 from exporter.errors import LogCleaned
 from exporter.lake.table import DeltaTable
 from exporter.sql_text import quoted
-from offsets.cursors import NOTHING, Cursor, Setback, Slice, cursor_of, replayed, setbacks, slices, whole
+from offsets.cursors import NOTHING, Cursor, CursorSetback, Slice, cursor_of, replayed, setbacks, slices, whole
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
 from offsets.table_log import TableView, own_metadata
@@ -46,7 +46,7 @@ class Todo:
         return bool(self.says) or any(one.after < 0 for one in self.found)
 
 
-def todo(mirror: DeltaTable, view: TableView, source: Pinned, job: str) -> Todo:
+def todo(mirror: DeltaTable, view: TableView, source: PinnedSource, job: str) -> Todo:
     """What a mirror lacks of its source. Raises InvariantBroken while rows of this are missing, TableUnreadable."""
     app = source.lake.app
     since = cursor_of(view.transactions, app, job, source.name)
@@ -77,7 +77,7 @@ def todo(mirror: DeltaTable, view: TableView, source: Pinned, job: str) -> Todo:
     return replace(everything, found=slices(replace(before, positions=lacking), source.now))
 
 
-def _all_after(mirror: DeltaTable, view: TableView, source: Pinned, everything: Todo) -> Todo:
+def _all_after(mirror: DeltaTable, view: TableView, source: PinnedSource, everything: Todo) -> Todo:
     """All rows; or all anew, if the mirror has a value of one beyond where a later epoch of the source begins.
 
     Each value counts, not the newest row of its key alone: a patch may have come over it.
@@ -95,7 +95,7 @@ def _all_after(mirror: DeltaTable, view: TableView, source: Pinned, everything: 
     return _rewound(everything, source.name, back) if back else everything
 
 
-def _rewound(everything: Todo, name: str, back: Sequence[Setback]) -> Todo:
+def _rewound(everything: Todo, name: str, back: Sequence[CursorSetback]) -> Todo:
     took = f"table {name} took back {back[0].tp} offsets {back[0].through + 1}..{back[0].taken}"
     kept: dict[TopicPartition, int] = {}
     for one in back:
@@ -104,7 +104,7 @@ def _rewound(everything: Todo, name: str, back: Sequence[Setback]) -> Todo:
 
 
 def lost_keys(
-    mirror: DeltaTable, view: TableView, source: Pinned, keys: Sequence[str], back: Mapping[TopicPartition, int]
+    mirror: DeltaTable, view: TableView, source: PinnedSource, keys: Sequence[str], back: Mapping[TopicPartition, int]
 ) -> int:
     """How many keys of a mirror, deleted ones apart, have no row in the source, though none of theirs was taken back.
 

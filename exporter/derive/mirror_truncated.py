@@ -21,14 +21,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from exporter.core.routing import DEAD_LETTERS
-from exporter.derive.mirror_rows import BASE, ENVELOPE, ORDER, WRITTEN, Shape, deviating
+from exporter.derive.mirror_rows import BASE, ENVELOPE, ORDER, WRITTEN, MirrorShape, deviating
 from exporter.derive.mirror_sql import order_of
 from exporter.derive.places import KAFKA, PLACED, may_be_within, only_of, rows_elsewhere, rows_within
-from exporter.derive.source import REBUILD, Pinned
+from exporter.derive.source import REBUILD, PinnedSource
 from exporter.errors import ConfigError
 from exporter.formats.envelopes.connect import PARTS
 from exporter.formats.envelopes.debezium import TRUNCATED, time_of
-from exporter.formats.envelopes.strict import Refused, parsed
+from exporter.formats.envelopes.strict import DeadLetter, parsed
 from exporter.formats.envelopes.times import micros_of
 from exporter.lake.rows import arrow_rows
 from exporter.settings.derive_mirror import MirrorTable
@@ -93,7 +93,7 @@ class Truncates:
         self._looked = NOTHING
         self._alone: tuple[TopicPartition, int] | None = None
 
-    def newest(self, source: Pinned, view: TableView | None) -> Truncate | None:
+    def newest(self, source: PinnedSource, view: TableView | None) -> Truncate | None:
         """The one that leaves least, of those at or below the cursor of a pinned source; also what the mirror was taken
         through. None of a source without change data. Raises ConfigError where the settings, or nothing, say how."""
         if self._table.truncates == "ignore" or not _has_changes(source.schema):
@@ -114,14 +114,14 @@ class Truncates:
             )
         return newest
 
-    def taken_back(self, source: Pinned, view: TableView) -> str:
+    def taken_back(self, source: PinnedSource, view: TableView) -> str:
         """Whether a source ends before what its mirror was taken through; empty if it does not."""
         taken = taken_of(view)
         if taken is None or self._table.truncates == "ignore" or _is_below(taken, source.now):
             return ""
         return f"table {source.name} does not reach {taken} any more"
 
-    def _look(self, source: Pinned) -> None:
+    def _look(self, source: PinnedSource) -> None:
         view = source.lake.table(DEAD_LETTERS).view()
         if view is None:
             return
@@ -147,7 +147,7 @@ class Truncates:
             raise ConfigError(f"derive {self._job}: {what}", ORDERED.format(rebuild=REBUILD.format(job=self._job)))
         return value
 
-    def _require_one_partition(self, one: Truncate, source: Pinned) -> None:
+    def _require_one_partition(self, one: Truncate, source: PinnedSource) -> None:
         """An offset says nothing of another partition's. Files of one partition are skipped by their statistics."""
         if self._alone == (one.tp, source.view.version):
             return
@@ -195,7 +195,7 @@ class Truncates:
         own = [f"{at}.o{int(n)}" for n in range(len(self._table.order))]
         return self.older(one, now, own, f"{at}.epoch", f"{at}.offset")
 
-    def touched_sql(self, shape: Shape, one: Truncate, now: Cursor) -> str:
+    def touched_sql(self, shape: MirrorShape, one: Truncate, now: Cursor) -> str:
         """SQL: whether a row `t` of a mirror has anything of a row that is older."""
         parts = [self.older_order(one, now, f"t.{ORDER}")]
         if shape.own_writers:
@@ -205,7 +205,7 @@ class Truncates:
             ]
         return f"({' OR '.join(parts)})"
 
-    def emptied_sql(self, shape: Shape, target: str, one: Truncate, now: Cursor) -> str:
+    def emptied_sql(self, shape: MirrorShape, target: str, one: Truncate, now: Cursor) -> str:
         """SQL that leaves of a mirror what rows that are not older made: whole rows go, else single columns."""
         lines = [
             f"MERGE INTO {target} AS t USING (SELECT 1) AS s ON {self.touched_sql(shape, one, now)}",
@@ -216,7 +216,7 @@ class Truncates:
             lines.append(f"WHEN MATCHED THEN UPDATE SET {sets}")
         return "\n".join(lines)
 
-    def _kept(self, shape: Shape, one: Truncate, now: Cursor) -> dict[str, str]:
+    def _kept(self, shape: MirrorShape, one: Truncate, now: Cursor) -> dict[str, str]:
         """Column -> SQL: its value if the row that wrote it is not older; then the orders that stay."""
         base = f"CASE WHEN NOT {self.older_order(one, now, f't.{BASE}')} THEN t.{BASE} END"
         at = f"CASE WHEN NOT {self.older_order(one, now, 'at')} THEN at END"
@@ -261,5 +261,5 @@ def _time_in(value: bytes | None) -> int | None:
         doc: Any = parsed(value or b"")
         doc = doc["payload"] if doc.keys() == PARTS else doc
         return time_of(doc, doc.get("source") or {})
-    except (Refused, AttributeError):
+    except (DeadLetter, AttributeError):
         return None

@@ -45,7 +45,7 @@ REST_SECS = 0.2
 """Between two passes at the least, if a job waits for its next try."""
 
 
-class Stop(Protocol):
+class PassStop(Protocol):
     """Says when to stop, and waits for work; stopping.py has the real one."""
 
     def asked(self) -> bool:
@@ -65,7 +65,7 @@ class Passes:
         self,
         jobs: Sequence[Job],
         told: Callable[[Ran], None],
-        stopping: Stop,
+        stopping: PassStop,
         give_up_secs: float,
         *,
         made_of: Mapping[str, Collection[str]] | None = None,

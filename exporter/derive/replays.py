@@ -29,7 +29,7 @@ COORDINATES = ("topic", "partition", "epoch", "offset")
 
 
 @dataclass(frozen=True)
-class Replay:
+class ReplayCommit:
     """One commit of a source. paths: of the files that it added, as the log writes them.
 
     numbers: partition -> that of its replay. spans: of the rows, one a partition.
@@ -41,7 +41,7 @@ class Replay:
     spans: tuple[Slice, ...]
 
 
-def replays_since(table: DeltaTable, since: Cursor, now: Cursor) -> list[Replay]:
+def replays_since(table: DeltaTable, since: Cursor, now: Cursor) -> list[ReplayCommit]:
     """Oldest first. Raises InvariantBroken if the log does not tell all of them any more."""
     numbers = replayed(since, now)
     if not numbers:
@@ -58,15 +58,15 @@ def replays_since(table: DeltaTable, since: Cursor, now: Cursor) -> list[Replay]
     return found
 
 
-def _replays(commit: LoggedCommit, numbers: Mapping[TopicPartition, Any]) -> Iterator[Replay]:
+def _replays(commit: LoggedCommit, numbers: Mapping[TopicPartition, Any]) -> Iterator[ReplayCommit]:
     said = own_metadata(commit.user_metadata).get("replayed")
     of = {tp: said[str(tp)] for tp in numbers if said and str(tp) in said}
     if of:
         spans = tuple(Slice(tp, one["first"] - 1, one["last"]) for tp, one in of.items())
-        yield Replay(commit.version, commit.added, {tp: one["replay"] for tp, one in of.items()}, spans)
+        yield ReplayCommit(commit.version, commit.added, {tp: one["replay"] for tp, one in of.items()}, spans)
 
 
-def coordinates_of(table: DeltaTable, session: Any, replays: list[Replay]) -> DataFrame:
+def coordinates_of(table: DeltaTable, session: Any, replays: list[ReplayCommit]) -> DataFrame:
     """Of all rows that the replays brought, COORDINATES. Raises InvariantBroken if a file is gone."""
     found: list[DataFrame] = []
     for one in replays:

@@ -16,7 +16,7 @@ from exporter.core.routing import DEAD_LETTERS
 from exporter.derive.places import PLACED, count_of_none, may_be_within, may_have_others, rows_within, within
 from exporter.derive.replays import brought, coordinates_of, replays_since
 from exporter.errors import ConfigError, InvariantBroken, LogCleaned
-from exporter.lake.accidents import History
+from exporter.lake.accidents import AppHistory
 from exporter.lake.lake import Lake
 from exporter.lake.later import Later
 from exporter.lake.rows import Add, arrow_rows
@@ -34,7 +34,7 @@ class NoSource(ConfigError):
 
 
 @dataclass(frozen=True)
-class Pinned:
+class PinnedSource:
     """A source at one version. later: the job's own session."""
 
     lake: Lake
@@ -120,8 +120,8 @@ class Pinned:
             raise self._history.broken()
 
     @cached_property
-    def _history(self) -> History:
-        return History(self.table, self.lake.app, self.view)
+    def _history(self) -> AppHistory:
+        return AppHistory(self.table, self.lake.app, self.view)
 
     def require_kept(self, since: Cursor, job: str) -> None:
         """Raises InvariantBroken if rows at or below the cursor were taken back since, or may have been."""
@@ -137,7 +137,7 @@ class Pinned:
         raise InvariantBroken(Invariant.ONCE, f"derive {job}: {what}", REBUILD.format(job=job))
 
 
-def pin(lake: Lake, later: Later, event_type: str, version: int | None = None) -> Pinned:
+def pin(lake: Lake, later: Later, event_type: str, version: int | None = None) -> PinnedSource:
     """A source now, or as it was at a version. Raises NoSource, ConfigError, LogCleaned, TableUnreadable."""
     table = lake.table(event_type)
     view = table.view() if version is None else table.view_at(version)
@@ -149,10 +149,10 @@ def pin(lake: Lake, later: Later, event_type: str, version: int | None = None) -
         raise ConfigError(what, "`exporter dead-letters replay` makes rows of their types' tables of them")
     if view.properties.get(APP_PROPERTY) != lake.app:
         raise ConfigError(f"table {event_type} is not of the app {lake.app}", "check the settings app and table_root")
-    return Pinned(lake, later, table, view)
+    return PinnedSource(lake, later, table, view)
 
 
-def readable(source: Pinned, version: int) -> Pinned:
+def readable(source: PinnedSource, version: int) -> PinnedSource:
     """The source as it was at a version, if all of its rows can still be read; else as it is, of which the rows through
     a cursor are the same but for what users have done to them since."""
     if version < 0 or version == source.view.version:
@@ -164,7 +164,7 @@ def readable(source: Pinned, version: int) -> Pinned:
     return then if is_there(then) else source
 
 
-def is_there(source: Pinned) -> bool:
+def is_there(source: PinnedSource) -> bool:
     """Whether the files of a version are: VACUUM may have taken those that are not live any more."""
     now = source.table.view()
     if now is None or now.version == source.view.version:
@@ -178,7 +178,7 @@ def is_there(source: Pinned) -> bool:
     return all(size is not None for size in each(lambda row: source.table.store.size(unquote(row["path"])), gone))
 
 
-def others_told(source: Pinned) -> dict[str, int]:
+def others_told(source: PinnedSource) -> dict[str, int]:
     """For a status: rows in a source's table that no job takes, if there are any."""
     count = source.of_others()
     return {f"rows of others in {source.name}": count} if count else {}

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from exporter.derive.columns import Unfit, grown
+from exporter.derive.columns import UnfitCell, grown
 from exporter.derive.job import AuditLine, JobStatus, Planned, Ran
 from exporter.derive.locating import failing
 from exporter.derive.places import within
 from exporter.derive.query import Query
-from exporter.derive.source import Pinned, others_told, pin
+from exporter.derive.source import PinnedSource, others_told, pin
 from exporter.derive.sql_audit import compared
-from exporter.derive.target import Commit, RunFailed, Target
+from exporter.derive.target import RunCommit, RunFailed, Target
 from exporter.errors import ConfigError, ExporterError
 from exporter.lake.lake import Lake
 from exporter.lake.later import Later
@@ -66,7 +66,9 @@ class SqlJob:
         try:
             if view is None:
                 return self._made(rows, made, until, source)
-            return self._ran(self._target.commit(view, Commit(rows, self._said(until), evolve=evolve)), until, source)
+            return self._ran(
+                self._target.commit(view, RunCommit(rows, self._said(until), evolve=evolve)), until, source
+            )
         except RunFailed as failed:
             raise self._located(failed, source, slices(since, until)) from failed
 
@@ -77,7 +79,7 @@ class SqlJob:
         rows = self._query.over(source.rows())
         if view is None:
             return self._made(rows, made, source.now, source)
-        commit = Commit(
+        commit = RunCommit(
             rows,
             self._said(source.now),
             evolve=None if StructType.fromJson(json.loads(view.schema_json)) == made else made.json(),
@@ -102,16 +104,16 @@ class SqlJob:
         reader = self._later.session.read.format("delta").option("versionAsOf", view.version)
         return [compared(self.name, reader.load(self._target.table.uri), self._query, source, since)]
 
-    def _made(self, rows: DataFrame, made: StructType, until: Cursor, source: Pinned) -> Ran:
+    def _made(self, rows: DataFrame, made: StructType, until: Cursor, source: PinnedSource) -> Ran:
         """The first run: its commit makes the table."""
-        commit = Commit(rows, self._said(until), create=made.json(), properties={QUERY_PROPERTY: self._property})
+        commit = RunCommit(rows, self._said(until), create=made.json(), properties={QUERY_PROPERTY: self._property})
         return self._ran(self._target.commit(None, commit), until, source)
 
-    def _ran(self, version: int, until: Cursor, source: Pinned) -> Ran:
+    def _ran(self, version: int, until: Cursor, source: PinnedSource) -> Ran:
         more = until.positions != source.now.positions
         return Ran(self.name, self._target.added_rows(version), version, more)
 
-    def _located(self, failed: RunFailed, source: Pinned, new: Sequence[Slice]) -> ExporterError:
+    def _located(self, failed: RunFailed, source: PinnedSource, new: Sequence[Slice]) -> ExporterError:
         """The failure, with the record that the query fails on, if it does."""
 
         def fails(some: Sequence[Slice]) -> bool:
@@ -124,14 +126,14 @@ class SqlJob:
         one = failing(new, fails)
         return failed if one is None else RunFailed(f"{failed.message} (at {one.tp} offset {one.through})", failed.hint)
 
-    def _pinned(self) -> Pinned:
+    def _pinned(self) -> PinnedSource:
         return pin(self._lake, self._later, self._table.source)
 
     def _since(self, view: TableView | None) -> Cursor:
         transactions = view.transactions if view else {}
         return cursor_of(transactions, self._lake.app, self.name, self._table.source)
 
-    def _kept(self, view: TableView | None, source: Pinned) -> Cursor:
+    def _kept(self, view: TableView | None, source: PinnedSource) -> Cursor:
         """The cursor, if what was taken before still goes with the source and the query. Raises ExporterError."""
         if view is not None and view.properties.get(QUERY_PROPERTY) != self._property:
             raise ConfigError(
@@ -142,7 +144,7 @@ class SqlJob:
         source.require_kept(since, self.name)
         return since
 
-    def _until(self, since: Cursor, source: Pinned) -> Cursor:
+    def _until(self, since: Cursor, source: PinnedSource) -> Cursor:
         return window(since, source.now, self._table.offsets_max)
 
     def _said(self, until: Cursor) -> dict[str, int]:
@@ -152,7 +154,7 @@ class SqlJob:
     def _property(self) -> str:
         return json.dumps({"source": self._table.source, "query": self._table.query}, ensure_ascii=False)
 
-    def _columns(self, view: TableView | None, source: Pinned, since: Cursor) -> StructType:
+    def _columns(self, view: TableView | None, source: PinnedSource, since: Cursor) -> StructType:
         """Of the rows that it makes: the table's, where the source has those that it had for the last run; else Spark
         says it. Raises ConfigError for what the table cannot hold."""
         if view is not None and source.has_columns_of(since.version):
@@ -166,7 +168,7 @@ class SqlJob:
         """The table's schema with the columns that the rows have and it lacks; None if it lacks none."""
         try:
             found = grown(StructType.fromJson(json.loads(view.schema_json)), made)
-        except Unfit as unfit:
+        except UnfitCell as unfit:
             what = f"[derive.{self.name}]: {unfit} by now, since the source's column was changed"
             hint = f"cast it in the query and `exporter derive run {self.name} --rebuild`, or rebuild it as it is"
             raise ConfigError(what, hint) from unfit

@@ -15,7 +15,7 @@ from exporter.derive.audited_rows import rows_through
 from exporter.derive.job import AuditLine
 from exporter.derive.query import KAFKA, Query
 from exporter.derive.replays import COORDINATES
-from exporter.derive.source import Pinned
+from exporter.derive.source import PinnedSource
 from exporter.sql_text import column
 from offsets.cursors import Cursor
 
@@ -23,7 +23,7 @@ MICROS = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "timestampNTZFor
 """By default Spark writes times to the millisecond."""
 
 
-def compared(job: str, table: DataFrame, query: Query, source: Pinned, taken: Cursor) -> AuditLine:
+def compared(job: str, table: DataFrame, query: Query, source: PinnedSource, taken: Cursor) -> AuditLine:
     """One finding for the whole table. taken: the job's cursor."""
     frame = source.frame()
     wanted = query.over(rows_through(source, taken))

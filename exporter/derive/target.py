@@ -36,12 +36,12 @@ class RunFailed(ExporterError):
     """A run's rows could not be made or written: the query, the data, or the system underneath."""
 
 
-class Moved(Exception):
+class TargetMoved(Exception):
     """The job's table is not what the run was based on: another process has run the job meanwhile."""
 
 
 @dataclass(frozen=True)
-class Commit:
+class RunCommit:
     """What one run commits. rows: a DataFrame, None for none. positions: cursors, as appId -> version.
 
     create: Spark schema JSON, of a table that is to be made by this commit, cut by `spec`. evolve: of one that gets
@@ -89,7 +89,7 @@ class Target:
         """How many runs have been committed."""
         return 0 if view is None else view.transactions.get(self.run_id, 0)
 
-    def commit(self, based_on: TableView | None, made: Commit) -> int:
+    def commit(self, based_on: TableView | None, made: RunCommit) -> int:
         """The version. Raises Fenced if the job was run by another process meanwhile, ExporterError.
 
         Whatever exception comes back, the outcome is found by looking (protocol 4.4).
@@ -164,9 +164,9 @@ class Target:
 
         def check(view: TableView | None) -> str | None:
             if self.runs(view) != runs:
-                raise Moved(f"{self.runs(view)} runs instead of {runs}")
+                raise TargetMoved(f"{self.runs(view)} runs instead of {runs}")
             if newest is not None and (view is None or view.version != newest.version):
-                raise Moved(f"version {newest.version} is not the newest any more")
+                raise TargetMoved(f"version {newest.version} is not the newest any more")
             return None
 
         return check

@@ -13,11 +13,11 @@ from itertools import islice
 from typing import Any
 
 from exporter.derive.job import AuditLine, JobStatus, Planned, Ran
-from exporter.derive.to_kafka_audit import Audited, audited
-from exporter.derive.to_kafka_formats import Registered, key_subject, value_subject
-from exporter.derive.to_kafka_progress import Progress
-from exporter.derive.to_kafka_rows import Row, Shape, streamed, whole_rows
-from exporter.derive.to_kafka_source import ANEW, Part, Sent, own_columns, source_of
+from exporter.derive.to_kafka_audit import AuditedTopicJob, audited
+from exporter.derive.to_kafka_formats import RegisteredForms, key_subject, value_subject
+from exporter.derive.to_kafka_progress import SendProgress
+from exporter.derive.to_kafka_rows import RowShape, RowToSend, streamed, whole_rows
+from exporter.derive.to_kafka_source import ANEW, RowsPart, SendableSource, own_columns, source_of
 from exporter.derive.to_kafka_topic import TargetTopic
 from exporter.errors import ConfigError, Fenced, InvariantBroken
 from exporter.faults import Fault, point
@@ -52,7 +52,7 @@ class ToKafkaJob:
     kind = "to_kafka"
 
     def __init__(
-        self, name: str, table: ToKafkaTable, around: Surroundings, topic: TargetTopic, registered: Registered
+        self, name: str, table: ToKafkaTable, around: Surroundings, topic: TargetTopic, registered: RegisteredForms
     ) -> None:
         """topic: where the rows go, not opened yet. registered: how keys and values of columns are written."""
         self.name = name
@@ -60,7 +60,7 @@ class ToKafkaJob:
         self._around = around
         self._topic = topic
         self._registered = registered
-        self._progress: Progress | None = None
+        self._progress: SendProgress | None = None
         """In a topic that was opened, and so is nobody else's."""
 
     def plan(self) -> Planned:
@@ -103,12 +103,12 @@ class ToKafkaJob:
                 return lines
         return lines
 
-    def _audited(self, progress: Progress) -> Sequence[AuditLine]:
+    def _audited(self, progress: SendProgress) -> Sequence[AuditLine]:
         source = self._source().as_of(progress)
         shape = self._shape(source, texts=False)
         rows, place = source.sent(progress)
         registry = self._registered.client if self._table.format != "json" else None
-        return audited(Audited(self.name, shape, rows, place, progress, self._topic, registry))
+        return audited(AuditedTopicJob(self.name, shape, rows, place, progress, self._topic, registry))
 
     def _fenced_or(self, call: Callable[[], Ran]) -> Ran:
         """After whatever ended a transaction, the next run begins with what the topic says."""
@@ -132,7 +132,7 @@ class ToKafkaJob:
         self._progress = None
         self._topic.close()
 
-    def _opened(self) -> Progress:
+    def _opened(self) -> SendProgress:
         """The progress that nobody else can move any more.
 
         Raises InvariantBroken where it is gone, or is another job's; Overtaken, BrokerSilent, ConfigError.
@@ -161,9 +161,9 @@ class ToKafkaJob:
                 f"(offsets.retention.minutes after its last run): {ANEW}",
             )
 
-    def _fresh(self) -> Progress:
+    def _fresh(self) -> SendProgress:
         """Of a job that has sent nothing."""
-        return Progress(self._table.source, self._topic.id, self._topic.partitions, "", 0)
+        return SendProgress(self._table.source, self._topic.id, self._topic.partitions, "", 0)
 
     def _run(self) -> Ran:
         progress = self._opened()
@@ -178,7 +178,7 @@ class ToKafkaJob:
         rows = progress.rows - before
         return Ran(self.name, rows, source.version if rows else None, more)
 
-    def _part(self, source: Sent, part: Part) -> Progress:
+    def _part(self, source: SendableSource, part: RowsPart) -> SendProgress:
         """Send one part of the rows; the progress through it."""
         frame = self._shape(source).shaped(part.frame, part.place)
         encoded = self._encoding(source)
@@ -187,7 +187,7 @@ class ToKafkaJob:
             every = [*streamed(frame)]
             self._send((every, [self._outgoing(row, encoded, number) for row in every]), part.done)
             return self._opened()
-        pending: tuple[list[Row], list[Outgoing]] | None = None
+        pending: tuple[list[RowToSend], list[Outgoing]] | None = None
         for rows in whole_rows(streamed(frame), rows_max):
             if pending is not None:
                 self._send(pending, part.after(row.place for row in pending[0]))
@@ -195,7 +195,7 @@ class ToKafkaJob:
         self._send(pending or ([], []), part.done)
         return self._opened()
 
-    def _send(self, pending: tuple[list[Row], list[Outgoing]], progress: Progress) -> None:
+    def _send(self, pending: tuple[list[RowToSend], list[Outgoing]], progress: SendProgress) -> None:
         rows, outgoing = pending
         try:
             self._progress = self._sent(outgoing, progress)
@@ -204,7 +204,7 @@ class ToKafkaJob:
             largest = max(range(len(sizes)), key=sizes.__getitem__)
             raise self._too_large(rows[largest], sizes[largest], f"the topic refuses it: {error}") from error
 
-    def _sent(self, outgoing: Sequence[Outgoing], progress: Progress) -> Progress:
+    def _sent(self, outgoing: Sequence[Outgoing], progress: SendProgress) -> SendProgress:
         """Once they are there."""
         counted = self._progress or progress
         then = replace(progress, number=counted.number, rows=counted.rows)
@@ -212,7 +212,7 @@ class ToKafkaJob:
         self._topic.send(outgoing, then, self.name, self._table.rows_max)
         return then
 
-    def _outgoing(self, row: Row, encoded: tuple[Any, Any], partitions: int) -> Outgoing:
+    def _outgoing(self, row: RowToSend, encoded: tuple[Any, Any], partitions: int) -> Outgoing:
         key = None if row.key is None else bytes(encoded[0](row.key))
         value = None if row.value is None else bytes(encoded[1](row.value))
         if value is None and key is None:
@@ -224,20 +224,20 @@ class ToKafkaJob:
             raise self._too_large(row, size, "`request_bytes_max` allows less")
         return made
 
-    def _too_large(self, row: Row, size: int, why: str) -> ConfigError:
+    def _too_large(self, row: RowToSend, size: int, why: str) -> ConfigError:
         what = f"derive {self.name}: the record of the row at {row.place} has {size} bytes: {why}"
         hint = "raise request_bytes_max and the topic's max.message.bytes, or leave the row out by `where`"
         return ConfigError(what, hint)
 
-    def _source(self) -> Sent:
+    def _source(self) -> SendableSource:
         around = self._around
         return source_of(around.lake, around.later, self._table.source, around.jobs)
 
-    def _shape(self, source: Sent, texts: bool | None = None) -> Shape:
+    def _shape(self, source: SendableSource, texts: bool | None = None) -> RowShape:
         json = self._table.format == "json"
-        return Shape(self._table, own_columns(source.frame(), source.view), json if texts is None else texts)
+        return RowShape(self._table, own_columns(source.frame(), source.view), json if texts is None else texts)
 
-    def _encoding(self, source: Sent) -> tuple[Any, Any]:
+    def _encoding(self, source: SendableSource) -> tuple[Any, Any]:
         """Functions that make the bytes of a key and of a value."""
         if self._table.format == "json":
             return bytes, bytes
@@ -247,7 +247,7 @@ class ToKafkaJob:
         of_value = self._registered.encoder(value_subject(self._table), value)
         return bytes if key is None else self._registered.encoder(key_subject(self._table), key.schema.json()), of_value
 
-    def _examples(self, source: Sent, part: Part) -> Iterable[str]:
+    def _examples(self, source: SendableSource, part: RowsPart) -> Iterable[str]:
         frame = self._shape(source).shaped(part.frame, part.place).limit(EXAMPLES)
         for row in islice(streamed(frame), EXAMPLES):
             headers = "".join(f" {name}={_shown(value)}" for name, value in row.headers)

@@ -17,9 +17,9 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 
 from exporter.derive.job import AuditLine
-from exporter.derive.to_kafka_progress import Progress
-from exporter.derive.to_kafka_readers import Reader, reader_of
-from exporter.derive.to_kafka_rows import Shape, streamed
+from exporter.derive.to_kafka_progress import SendProgress
+from exporter.derive.to_kafka_readers import SentReader, reader_of
+from exporter.derive.to_kafka_rows import RowShape, streamed
 from exporter.derive.to_kafka_topic import TargetTopic
 from exporter.kafka.transactions import committed_records
 from exporter.proof.contents.documents import NotJson
@@ -36,21 +36,21 @@ UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticErro
 
 
 @dataclass(frozen=True)
-class Audited:
+class AuditedTopicJob:
     """What is proven. shape: as Python's values. rows, place: of the source, through the progress. registry: opens the
     registry's client, for formats with a schema."""
 
     job: str
-    shape: Shape
+    shape: RowShape
     rows: DataFrame
     place: tuple[Column, ...]
-    progress: Progress
+    progress: SendProgress
     topic: TargetTopic
     registry: Callable[[], Client] | None
 
 
 @dataclass
-class Found:
+class TopicContents:
     """What the topic has: partition -> digests in order. homes: of a key -> its partitions. unread: how many records
     cannot be read."""
 
@@ -59,7 +59,7 @@ class Found:
     unread: int = 0
 
 
-def audited(of: Audited) -> list[AuditLine]:
+def audited(of: AuditedTopicJob) -> list[AuditLine]:
     """Whether the topic has just those rows, and in their order."""
     key, value = _readers(of)
     found = _found(of, key, value)
@@ -75,15 +75,15 @@ def audited(of: Audited) -> list[AuditLine]:
     return [_content(of, lines, found), _order(of, lines, found)]
 
 
-def _readers(of: Audited) -> tuple[Reader | None, Reader]:
+def _readers(of: AuditedTopicJob) -> tuple[SentReader | None, SentReader]:
     """Of a key of columns, and of a value."""
     form, registry, key = of.shape.table.format, of.registry, of.shape.key_of(of.rows)
     value = reader_of(form, of.shape.value_of(of.rows).schema.jsonValue(), registry)
     return None if key is None else reader_of(form, key.schema.jsonValue(), registry), value
 
 
-def _found(of: Audited, key: Reader | None, value: Reader) -> Found:
-    found = Found(defaultdict(list), defaultdict(set))
+def _found(of: AuditedTopicJob, key: SentReader | None, value: SentReader) -> TopicContents:
+    found = TopicContents(defaultdict(list), defaultdict(set))
     for record in committed_records(of.topic.client, of.topic.name):
         try:
             of_key = _read(key, record.key)
@@ -97,7 +97,7 @@ def _found(of: Audited, key: Reader | None, value: Reader) -> Found:
     return found
 
 
-def _read(reader: Reader | None, data: bytes | None) -> Any:
+def _read(reader: SentReader | None, data: bytes | None) -> Any:
     return data if reader is None or data is None else reader.read(data)
 
 
@@ -105,7 +105,7 @@ def _digest(*parts: Any) -> bytes:
     return blake2b(repr(parts).encode(), digest_size=16).digest()
 
 
-def _content(of: Audited, lines: Lines, found: Found) -> AuditLine:
+def _content(of: AuditedTopicJob, lines: Lines, found: TopicContents) -> AuditLine:
     rows = Counter(digest for one in lines.values() for line in one.values() for digest in line)
     records = Counter(digest for one in found.records.values() for digest in one)
     missing, more = (rows - records).total(), (records - rows).total()
@@ -115,7 +115,7 @@ def _content(of: Audited, lines: Lines, found: Found) -> AuditLine:
     return AuditLine(of.job, "each row is in the topic, once", not says, rows.total(), "; ".join(says))
 
 
-def _order(of: Audited, lines: Lines, found: Found) -> AuditLine:
+def _order(of: AuditedTopicJob, lines: Lines, found: TopicContents) -> AuditLine:
     what, count = "in their order, a key in one partition", sum(map(len, found.records.values()))
     if strays := sum(len(partitions) > 1 for partitions in found.homes.values()):
         return AuditLine(of.job, what, False, count, f"{strays} keys are in several partitions")

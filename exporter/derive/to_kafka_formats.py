@@ -1,6 +1,6 @@
-"""What keys and values are as bytes: texts that Spark made, or Avro and Protobuf behind a schema's id.
+"""What keys and values are as bytes: texts that Spark made, or AvroForm and ProtobufForm behind a schema's id.
 
-    0 | id, 4 bytes | the value                       Confluent's wire format, of Avro
+    0 | id, 4 bytes | the value                       Confluent's wire format, of AvroForm
     0 | id, 4 bytes | which message | the value       of Protobuf
 
 A schema is registered when a run first meets its columns; the same text gets the same id for ever.
@@ -39,7 +39,7 @@ class Form(Protocol):
         """One row, without what stands in front of it."""
 
 
-class Avro:
+class AvroForm:
     """By the schema that follows from the columns."""
 
     kind: Kind = "AVRO"
@@ -61,7 +61,7 @@ class Avro:
         return bytes(out)
 
 
-class Registered:
+class RegisteredForms:
     """Forms with their ids: of each subject the columns that came last."""
 
     def __init__(self, table: ToKafkaTable, client: Callable[[], Client]) -> None:
@@ -93,7 +93,7 @@ def _register(server: Server, subject: str, form: Form) -> int:
 def form_of(table: ToKafkaTable, subject: str, columns: Mapping[str, Any]) -> Form:
     """How a subject's columns are written. Raises ConfigError."""
     if table.format == "avro":
-        return Avro(columns, subject)
+        return AvroForm(columns, subject)
     is_value = subject == value_subject(table)
     return given(table.proto, table.message, columns) if table.proto and is_value else derived(columns, subject)
 

@@ -22,7 +22,7 @@ TEXT_BYTES_MAX = 4_000
 
 
 @dataclass(frozen=True)
-class Progress:
+class SendProgress:
     """All rows at or below the cursor are in the topic, or the source had them taken out. number: of the transaction.
 
     source: what the settings call it. topic_id: of the topic that has the rows. partitions: of the topic, among which
@@ -41,7 +41,7 @@ class Progress:
     rows: int = 0
     rebuilt: int = 0
 
-    def then(self, owner: str, at: int, rows: int = 0) -> Progress:
+    def then(self, owner: str, at: int, rows: int = 0) -> SendProgress:
         """That of the next transaction, which sends so many rows."""
         return replace(self, owner=owner, at=at, number=self.number + 1, rows=self.rows + rows)
 
@@ -55,7 +55,7 @@ def groups_of(group: str, count: int) -> list[str]:
     return [group, *(f"{group}.{number}" for number in range(1, count))]
 
 
-def as_texts(progress: Progress) -> list[str]:
+def as_texts(progress: SendProgress) -> list[str]:
     """What the groups are to have, in order; the first one says how many there are."""
     cursor = progress.cursor
     head = {
@@ -75,7 +75,7 @@ def texts_of(first: str) -> int:
     return int(json.loads(first)["texts"])
 
 
-def progress_from(texts: Sequence[str]) -> Progress:
+def progress_from(texts: Sequence[str]) -> SendProgress:
     """The inverse of as_texts(). Raises Torn for texts of several transactions."""
     parsed = [json.loads(text) for text in texts]
     head = parsed[0]
@@ -89,7 +89,7 @@ def progress_from(texts: Sequence[str]) -> Progress:
                 tp = TopicPartition(topic, int(partition))
                 positions[tp] = Position(epoch, offset)
                 replays |= {tp: replay} if replay else {}
-    return Progress(
+    return SendProgress(
         source=head["source"],
         topic_id=head["topic_id"],
         partitions=head["partitions"],

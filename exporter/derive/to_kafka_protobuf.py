@@ -32,7 +32,7 @@ Setter = Callable[[Any, Any], None]
 """Puts a column's value, which is not null, into a message."""
 
 
-class Protobuf:
+class ProtobufForm:
     """One message. index: what stands between the id and the value."""
 
     kind: Kind = "PROTOBUF"
@@ -72,7 +72,7 @@ class Protobuf:
         return self._index + bytes(made.SerializeToString(deterministic=True))
 
 
-def derived(columns: Mapping[str, Any], subject: str) -> Protobuf:
+def derived(columns: Mapping[str, Any], subject: str) -> ProtobufForm:
     """By the columns. Raises ConfigError."""
     proto2 = _google("descriptor_pb2")
     name = record_name(subject)
@@ -83,10 +83,10 @@ def derived(columns: Mapping[str, Any], subject: str) -> Protobuf:
     pool = _pool()
     pool.Add(file)
     message = _google("message_factory").GetMessageClass(pool.FindMessageTypeByName(name))
-    return Protobuf(file.SerializeToString(deterministic=True), message, b"\0", columns, is_derived=True)
+    return ProtobufForm(file.SerializeToString(deterministic=True), message, b"\0", columns, is_derived=True)
 
 
-def given(path: Path, name: str, columns: Mapping[str, Any]) -> Protobuf:
+def given(path: Path, name: str, columns: Mapping[str, Any]) -> ProtobufForm:
     """By a file that imports none but Google's own. Raises ConfigError."""
     try:
         texts = with_imports(path)
@@ -107,7 +107,7 @@ def given(path: Path, name: str, columns: Mapping[str, Any]) -> Protobuf:
     number = full[wanted]
     index = b"\0" if number == 0 else bytes((2, *_zigzag(number)))  # one index
     message = _google("message_factory").GetMessageClass(pool.FindMessageTypeByName(wanted))
-    return Protobuf(own.SerializeToString(deterministic=True), message, index, columns)
+    return ProtobufForm(own.SerializeToString(deterministic=True), message, index, columns)
 
 
 def _renumbered(old: Any, new: Any) -> str:

@@ -19,9 +19,9 @@ from typing import Any, Protocol
 from exporter.core.schemas import SchemaText
 from exporter.core.value_format import ValueFormat
 from exporter.proof.contents import documents, times
-from exporter.proof.contents.typed import Day, Either, Floating, Instant, Pairs
+from exporter.proof.contents.typed import Day, Either, Floating, Instant, ObjectPairs
 from exporter.proof.readers.formats import reader_of as values_of
-from exporter.proof.readers.reader import Refused
+from exporter.proof.readers.reader import NoGoodRecord
 from exporter.proof.readers.reading import framed
 from exporter.registry.protobuf import as_one_set
 from exporter.registry.server import Client, Server, whole
@@ -32,7 +32,7 @@ INTEGERS = frozenset(("byte", "short", "integer", "long"))
 _TIME = re.compile(r"([+-]?\d{4,})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?Z?)?\Z")
 
 
-class Reader(Protocol):
+class SentReader(Protocol):
     """Of keys, or of values."""
 
     def read(self, data: bytes) -> Any:
@@ -42,10 +42,10 @@ class Reader(Protocol):
         """The same of a row."""
 
 
-def reader_of(form: str, columns: Mapping[str, Any], registry: Callable[[], Client] | None) -> Reader:
+def reader_of(form: str, columns: Mapping[str, Any], registry: Callable[[], Client] | None) -> SentReader:
     """columns: a Spark struct, as its JSON has it. registry: opens the client, for a format with a registry."""
     if form == "json" or registry is None:
-        return JsonReader(columns)
+        return SentJsonReader(columns)
     return RegisteredReader(ValueFormat("avro" if form == "avro" else "protobuf", "confluent"), columns, registry())
 
 
@@ -63,7 +63,7 @@ def told(kind: Any, value: Any, scalar: Callable[[str, Any], Any], lossy: bool =
         parts = tuple(told(kind["elementType"], one, scalar, lossy) for one in value if not lossy or one is not None)
     else:
         pairs = value.items() if isinstance(value, dict) else value
-        if isinstance(value, Pairs):
+        if isinstance(value, ObjectPairs):
             pairs = ((one["key"], one["value"]) for one in value)
         there = [(str(key), one) for key, one in pairs if not lossy or one is not None]
         there = sorted(there, key=itemgetter(0))
@@ -82,7 +82,7 @@ def digits(value: Any) -> str:
     return str(number.normalize(EXACT)) if number else "0"
 
 
-class JsonReader:
+class SentJsonReader:
     """Numbers as they stand."""
 
     def __init__(self, columns: Mapping[str, Any]) -> None:
@@ -107,7 +107,7 @@ class JsonReader:
             return since_1970(value, days=kind == "date")
         wanted = int if kind in INTEGERS else bool if kind == "boolean" else str
         if type(value) is not wanted:
-            raise Refused(f"{value!r} is no {kind}")
+            raise NoGoodRecord(f"{value!r} is no {kind}")
         return value
 
 
@@ -115,7 +115,7 @@ def since_1970(text: str, days: bool) -> int:
     """Days, or microseconds, of a time in UTC; of any year."""
     found = _TIME.match(text)
     if found is None:
-        raise Refused(f"{text!r} is no time")
+        raise NoGoodRecord(f"{text!r} is no time")
     number = times.days(*map(int, found.group(1, 2, 3)))
     if days:
         return number
@@ -151,7 +151,7 @@ class RegisteredReader:
 
         text = self._client.ask(conversation)
         if text is None:
-            raise Refused(f"the registry has no schema {number}")
+            raise NoGoodRecord(f"the registry has no schema {number}")
         return as_one_set(text) if self._lossy else text
 
     @staticmethod

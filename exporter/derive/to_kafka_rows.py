@@ -1,6 +1,6 @@
 """The rows of a source as what is sent of them, in order, a batch at a time (protocol 9.7).
 
-    frame ── shaped ── _of _at  key  value  headers  deleted ── sorted ── streamed ── Row, Row, ...
+    frame ── shaped ── _of _at  key  value  headers  deleted ── sorted ── streamed ── RowToSend, RowToSend, ...
 
 Spark makes keys, headers and JSON texts; other formats get the columns of a value as Python's values, times as numbers.
 """
@@ -29,7 +29,7 @@ ROWS_AT_ONCE = 2_000
 """Of one Arrow batch, so that few are in memory."""
 
 
-class Place(NamedTuple):
+class RowPlace(NamedTuple):
     """Where a row stands. tp: None of a table in order of a sequence. first: the first epoch of its topic."""
 
     tp: TopicPartition | None
@@ -40,17 +40,17 @@ class Place(NamedTuple):
         return f"_seq {self.at}" if self.tp is None else f"{self.tp} offset {self.at}"
 
 
-class Row(NamedTuple):
+class RowToSend(NamedTuple):
     """One row to be sent. key and value: bytes, or columns by name; value None: it is to be deleted."""
 
-    place: Place
+    place: RowPlace
     key: Any
     value: Any
     headers: tuple[tuple[str, bytes], ...]
 
 
 @dataclass(frozen=True)
-class Shape:
+class RowShape:
     """What is made of each row. own: the source's columns that are a value's by default. texts: whether keys and values
     of columns are made by Spark, as JSON text."""
 
@@ -72,7 +72,7 @@ class Shape:
         return None if isinstance(self.table.key, str) else frame.selectExpr(*self.table.key)
 
     def shaped(self, frame: DataFrame, place: Sequence[Column]) -> DataFrame:
-        """One row for each that is to be sent, in order. place: columns by which rows are sorted, of which Place is."""
+        """One row for each that is to be sent, in order. place: columns by which rows are sorted; RowPlace has them."""
         frame = frame.where(self.table.where) if self.table.where else frame
         deleted = sf.coalesce(sf.expr(self.table.delete or "false"), sf.lit(False))
         value = self._columns(self.value_of(frame), self.values)
@@ -125,7 +125,7 @@ def by_sequence() -> tuple[Column, ...]:
     return (sf.col("_seq"),)
 
 
-def streamed(frame: DataFrame) -> Iterator[Row]:
+def streamed(frame: DataFrame) -> Iterator[RowToSend]:
     """The rows of a shaped() frame; of its partitions two are in memory at most, the second while the first is read."""
     for one in frame.mapInArrow(_blobs, BLOB).toLocalIterator(prefetchPartitions=True):
         with pa.ipc.open_stream(one[0]) as reader:
@@ -143,14 +143,14 @@ def _blobs(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield pa.record_batch([pa.array([sink.getvalue().to_pybytes()], pa.binary())], ["rows"])
 
 
-def rows_of(batch: pa.RecordBatch) -> Iterator[Row]:
+def rows_of(batch: pa.RecordBatch) -> Iterator[RowToSend]:
     """Its rows; times are numbers since 1970: days of dates, microseconds."""
     plain = [_plain(column).to_pylist() for column in batch.columns]
     *place, keys, values, headers = plain
     for *at, key, value, header in zip(*place, keys, values, headers, strict=True):
-        where = Place(None, 0, at[0]) if len(at) == 1 else Place(TopicPartition(at[0], at[1]), at[2], at[3])
+        where = RowPlace(None, 0, at[0]) if len(at) == 1 else RowPlace(TopicPartition(at[0], at[1]), at[2], at[3])
         known = tuple((one["name"], one["value"]) for one in header or () if one["value"] is not None)
-        yield Row(where, key, value, known)
+        yield RowToSend(where, key, value, known)
 
 
 def _plain(column: pa.Array) -> pa.Array:
@@ -173,9 +173,9 @@ def _numbers(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def whole_rows(rows: Iterable[Row], rows_max: int) -> Iterator[list[Row]]:
+def whole_rows(rows: Iterable[RowToSend], rows_max: int) -> Iterator[list[RowToSend]]:
     """Parts of about rows_max rows; rows of one place are never in two parts, for progress knows places only."""
-    part: list[Row] = []
+    part: list[RowToSend] = []
     for _, same in groupby(rows, key=lambda row: row.place):
         of_place = list(same)
         if part and len(part) + len(of_place) > rows_max:

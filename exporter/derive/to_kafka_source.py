@@ -17,9 +17,9 @@ from pyspark.sql import functions as sf
 
 from exporter.core.specs import table_spec
 from exporter.derive.audited_rows import rows_through
-from exporter.derive.source import NoSource, Pinned, others_told, pin, readable
-from exporter.derive.to_kafka_progress import Progress
-from exporter.derive.to_kafka_rows import Place, by_offset, by_sequence
+from exporter.derive.source import NoSource, PinnedSource, others_told, pin, readable
+from exporter.derive.to_kafka_progress import SendProgress
+from exporter.derive.to_kafka_rows import RowPlace, by_offset, by_sequence
 from exporter.errors import ConfigError, InvariantBroken
 from exporter.lake.lake import Lake
 from exporter.lake.later import Later
@@ -37,17 +37,17 @@ ANEW = "name another `topic` for it, or delete this one: a topic cannot take bac
 
 
 @dataclass(frozen=True)
-class Part:
+class RowsPart:
     """Rows to be sent. place: the columns that order them. after: the places of the rows of a transaction -> progress
     through them, asked in order; None: all rows are sent as one. done: progress once all are sent."""
 
     frame: DataFrame
     place: tuple[Column, ...]
-    after: Callable[[Iterable[Place]], Progress] | None
-    done: Progress
+    after: Callable[[Iterable[RowPlace]], SendProgress] | None
+    done: SendProgress
 
 
-class Sent(Protocol):
+class SendableSource(Protocol):
     """A source at one version."""
 
     @property
@@ -61,22 +61,22 @@ class Sent(Protocol):
     def frame(self) -> DataFrame:
         """All rows."""
 
-    def require_kept(self, progress: Progress, job: str) -> None:
+    def require_kept(self, progress: SendProgress, job: str) -> None:
         """Raises InvariantBroken if rows were taken back that were sent, or may have been."""
 
-    def parts(self, progress: Progress) -> tuple[list[Part], bool]:
+    def parts(self, progress: SendProgress) -> tuple[list[RowsPart], bool]:
         """What is new, and whether there is more beyond it."""
 
-    def ranges(self, progress: Progress) -> Mapping[str, str]:
+    def ranges(self, progress: SendProgress) -> Mapping[str, str]:
         """What is new, for people."""
 
-    def behind(self, progress: Progress) -> int:
+    def behind(self, progress: SendProgress) -> int:
         """How much: offsets, or rows of a sequence."""
 
-    def as_of(self, progress: Progress) -> Sent:
+    def as_of(self, progress: SendProgress) -> SendableSource:
         """The source as it was when a progress was made, where that can still be read: for an audit."""
 
-    def sent(self, progress: Progress) -> tuple[DataFrame, tuple[Column, ...]]:
+    def sent(self, progress: SendProgress) -> tuple[DataFrame, tuple[Column, ...]]:
         """All rows through a progress, and the columns that order them: for an audit."""
 
     def facts(self) -> Mapping[str, int]:
@@ -88,7 +88,7 @@ class ByOffset:
     """A source whose rows have coordinates. view: of the table that has the rows. rebuilt: of a job's table, the run
     that began it anew last."""
 
-    pinned: Pinned
+    pinned: PinnedSource
     view: TableView
     rebuilt: int = 0
 
@@ -99,11 +99,11 @@ class ByOffset:
     def frame(self) -> DataFrame:
         return self.pinned.frame()
 
-    def require_kept(self, progress: Progress, job: str) -> None:
+    def require_kept(self, progress: SendProgress, job: str) -> None:
         require_same_run(progress, self.rebuilt, job)
         self.pinned.require_kept(progress.cursor, job)
 
-    def parts(self, progress: Progress) -> tuple[list[Part], bool]:
+    def parts(self, progress: SendProgress) -> tuple[list[RowsPart], bool]:
         since, now = progress.cursor, self.pinned.now
         if not self.pinned.has_new(since):
             return [], False
@@ -111,7 +111,7 @@ class ByOffset:
         seen = replace(since, replays=now.replays, version=now.version, table_id=now.table_id, former={})
         if replayed(since, now):
             below = self.pinned.rows(since, until=since)
-            found.append(Part(below, by_offset(slices(NOTHING, now)), None, replace(progress, cursor=seen)))
+            found.append(RowsPart(below, by_offset(slices(NOTHING, now)), None, replace(progress, cursor=seen)))
         until = window(since, now, OFFSETS_MAX)
         new = slices(since, until)
         if new:
@@ -122,7 +122,7 @@ class ByOffset:
             }  # fmt: skip
             positions = {**seen.positions}
 
-            def after(places: Iterable[Place]) -> Progress:
+            def after(places: Iterable[RowPlace]) -> SendProgress:
                 for place in {one.tp: one for one in places}.values():  # the last one of each
                     if place.tp is not None:
                         positions[place.tp] = Position(epochs[place.tp, place.first], place.at)
@@ -130,20 +130,20 @@ class ByOffset:
 
             rows = self.pinned.rows(replace(seen, former=since.former), until)
             done = replace(progress, cursor=replace(until, former={}))
-            found.append(Part(rows, by_offset(new), after, done))
+            found.append(RowsPart(rows, by_offset(new), after, done))
         return found, until != now
 
-    def ranges(self, progress: Progress) -> Mapping[str, str]:
+    def ranges(self, progress: SendProgress) -> Mapping[str, str]:
         return {str(one.tp): str(one) for one in slices(progress.cursor, self.pinned.now)}
 
-    def behind(self, progress: Progress) -> int:
+    def behind(self, progress: SendProgress) -> int:
         return sum(one.offsets for one in slices(progress.cursor, self.pinned.now))
 
-    def sent(self, progress: Progress) -> tuple[DataFrame, tuple[Column, ...]]:
+    def sent(self, progress: SendProgress) -> tuple[DataFrame, tuple[Column, ...]]:
         found = slices(NOTHING, replace(progress.cursor, former=self.pinned.now.former))
         return rows_through(self.pinned, progress.cursor), by_offset(found)
 
-    def as_of(self, progress: Progress) -> Sent:
+    def as_of(self, progress: SendProgress) -> SendableSource:
         if isinstance(self.pinned, _OfSql):
             return self
         return replace(self, pinned=(then := readable(self.pinned, progress.cursor.version)), view=then.view)
@@ -170,14 +170,14 @@ class BySequence:
         rows: DataFrame = self.later.session.read.format("delta").option("versionAsOf", self.version).load(self.uri)
         return rows.where("_seq IS NOT NULL")
 
-    def require_kept(self, progress: Progress, job: str) -> None:
+    def require_kept(self, progress: SendProgress, job: str) -> None:
         require_same_run(progress, self.rebuilt, job)
         table_id = progress.cursor.table_id
         if self.taken < progress.seq or (table_id and table_id != self.view.table_id):
             what = f"derive {job}: its source took back rows that were sent, through _seq {progress.seq}"
             raise InvariantBroken(Invariant.ONCE, what, ANEW)
 
-    def parts(self, progress: Progress) -> tuple[list[Part], bool]:
+    def parts(self, progress: SendProgress) -> tuple[list[RowsPart], bool]:
         until = min(self.taken, progress.seq + OFFSETS_MAX)
         if until <= progress.seq:
             return [], False
@@ -185,22 +185,22 @@ class BySequence:
         progress = replace(progress, cursor=cursor, rebuilt=self.rebuilt)
         rows = self.frame().where(sf.col("_seq").between(progress.seq + 1, until))
 
-        def after(places: Iterable[Place]) -> Progress:
+        def after(places: Iterable[RowPlace]) -> SendProgress:
             *_, last = places
             return replace(progress, seq=last.at)
 
-        return [Part(rows, by_sequence(), after, replace(progress, seq=until))], until < self.taken
+        return [RowsPart(rows, by_sequence(), after, replace(progress, seq=until))], until < self.taken
 
-    def ranges(self, progress: Progress) -> Mapping[str, str]:
+    def ranges(self, progress: SendProgress) -> Mapping[str, str]:
         return {"_seq": f"{progress.seq + 1}..{self.taken}"} if self.behind(progress) else {}
 
-    def behind(self, progress: Progress) -> int:
+    def behind(self, progress: SendProgress) -> int:
         return max(0, self.taken - progress.seq)
 
-    def sent(self, progress: Progress) -> tuple[DataFrame, tuple[Column, ...]]:
+    def sent(self, progress: SendProgress) -> tuple[DataFrame, tuple[Column, ...]]:
         return self.frame().where(sf.col("_seq") <= progress.seq), by_sequence()
 
-    def as_of(self, progress: Progress) -> Sent:
+    def as_of(self, progress: SendProgress) -> SendableSource:
         return self
 
     def facts(self) -> Mapping[str, int]:
@@ -208,10 +208,10 @@ class BySequence:
 
 
 @dataclass(frozen=True)
-class _OfSql(Pinned):
+class _OfSql(PinnedSource):
     """An exported table as the table of a sql job has it. made: that one, at a version. taken: its cursor."""
 
-    made: Pinned
+    made: PinnedSource
     taken: Cursor
 
     @cached_property
@@ -222,7 +222,7 @@ class _OfSql(Pinned):
         return self.made.frame()
 
 
-def source_of(lake: Lake, later: Later, name: str, jobs: Mapping[str, DeriveTable]) -> Sent:
+def source_of(lake: Lake, later: Later, name: str, jobs: Mapping[str, DeriveTable]) -> SendableSource:
     """jobs: of the settings; a source that is called as one of them is that one's table.
 
     Raises NoSource, ConfigError, LogCleaned, TableUnreadable.
@@ -245,7 +245,7 @@ def source_of(lake: Lake, later: Later, name: str, jobs: Mapping[str, DeriveTabl
     cursor = cursor_of(view.transactions, lake.app, name, job.source)
     exported = pin(lake, later, job.source)
     taken_by_sql = replace(cursor, former=exported.now.former)
-    made = Pinned(lake, later, table, view)
+    made = PinnedSource(lake, later, table, view)
     if "_kafka" not in made.schema.names:
         raise ConfigError(f"the rows of [derive.{name}] have no `_kafka`, so no order", "select `_kafka` there, too")
     return ByOffset(
@@ -259,7 +259,7 @@ def own_columns(frame: DataFrame, view: TableView) -> tuple[str, ...]:
     return tuple(name for name in frame.columns if not name.startswith("_") and name not in of_time)
 
 
-def require_same_run(progress: Progress, rebuilt: int, job: str) -> None:
+def require_same_run(progress: SendProgress, rebuilt: int, job: str) -> None:
     """Raises InvariantBroken if a job's table was begun anew since rows of it were sent."""
     if progress.rows and rebuilt != progress.rebuilt:
         what = f"derive {job}: its source was made anew by a rebuild, after {progress.rows} rows of it had been sent"

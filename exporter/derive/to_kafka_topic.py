@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import Any
 
-from exporter.derive.to_kafka_progress import Progress, Torn, as_texts, groups_of, progress_from, texts_of
+from exporter.derive.to_kafka_progress import SendProgress, Torn, as_texts, groups_of, progress_from, texts_of
 from exporter.errors import BrokerSilent, ConfigError
 from exporter.kafka import transactions
 from exporter.kafka.topics import TopicReader
-from exporter.kafka.transactions import Outgoing, Transactions
+from exporter.kafka.transactions import Outgoing, TransactionalProducer
 from exporter.settings.derive_to_kafka import ToKafkaTable
 from offsets.ranges import TopicIdentity, TopicPartition
 from offsets.selection import Topics
@@ -30,7 +30,7 @@ class TargetTopic:
         self.name = table.topic
         self.group = f"{app}.derive.{job}"
         self.client = client
-        self._transactions = Transactions(
+        self._transactions = TransactionalProducer(
             client, self.group, table.topic, table.request_bytes_max, table.compression
         )
         self._identity: TopicIdentity | None = None
@@ -63,16 +63,16 @@ class TargetTopic:
     def close(self) -> None:
         self._transactions.close()
 
-    def send(self, records: Iterable[Outgoing], progress: Progress, job: str, flush_every: int) -> None:
-        """As one transaction. Raises what Transactions.send() raises."""
+    def send(self, records: Iterable[Outgoing], progress: SendProgress, job: str, flush_every: int) -> None:
+        """As one transaction. Raises what TransactionalProducer.send() raises."""
         texts = as_texts(progress)
         said = {
-            group: transactions.Progress(self._next, text)
+            group: transactions.GroupProgress(self._next, text)
             for group, text in zip(groups_of(self.group, len(texts)), texts, strict=True)
         }
         self._next = max(self._next, self._transactions.send(records, said, job, flush_every))
 
-    def progress(self, settled: bool = False) -> Progress | None:
+    def progress(self, settled: bool = False) -> SendProgress | None:
         """What the group has of this very topic; None if it has nothing. settled: see progress_of().
 
         Raises BrokerSilent, ConfigError.
@@ -88,7 +88,7 @@ class TargetTopic:
             return found if found is not None and found.topic_id == self.id else None
         raise BrokerSilent(f"the texts of group {self.group} are never of one transaction")
 
-    def _read(self, settled: bool) -> Progress | None:
+    def _read(self, settled: bool) -> SendProgress | None:
         first = transactions.progress_of(self.client, self.group, self.name, settled)
         if first is None:
             return None

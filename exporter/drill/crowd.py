@@ -16,9 +16,9 @@ from kafka import KafkaConsumer
 from kafka import TopicPartition as KafkaTopicPartition
 
 from exporter.drill.coordinated import coordinate, leader, start_members, wait_merged
-from exporter.drill.lateness import Span, arrivals, handovers, versions
-from exporter.drill.plain import Commit
-from exporter.drill.producer import NOON, Record
+from exporter.drill.lateness import Period, arrivals, handovers, versions
+from exporter.drill.plain import PlainCommit
+from exporter.drill.producer import NOON, DrillRecord
 from exporter.drill.record import spread
 from exporter.drill.run import LIFE_SECS_MAX, NotAsItMust, Run
 from exporter.drill.timeline import turns
@@ -49,11 +49,11 @@ FRUGAL = {
 }
 
 
-def record(number: int) -> Record:
+def record(number: int) -> DrillRecord:
     """The n-th one, of now; each table gets one in turn."""
     kind = f"type_{number % TABLES}"
     value = {"type": kind, "at": NOON.isoformat(), "id": number}
-    return Record(kind.encode(), json.dumps(value).encode(), int(time.time() * 1000))
+    return DrillRecord(kind.encode(), json.dumps(value).encode(), int(time.time() * 1000))
 
 
 def crowd(run: Run) -> None:
@@ -71,9 +71,9 @@ def crowd(run: Run) -> None:
     for _ in range(min(KILLS, run.size.kills)):
         run.nap(CALM_ROUNDS * INTERVAL_SECS)
         _leader_dies(run)
-    while len(_rounds(run, control, Span(began, time.time()))) < ROUNDS:
+    while len(_rounds(run, control, Period(began, time.time()))) < ROUNDS:
         run.nap(INTERVAL_SECS)
-    span = Span(began, time.time())
+    span = Period(began, time.time())
     run.nap(2 * CALM_ROUNDS * INTERVAL_SECS)  # so that what was sent last is not committed by the members' ends
     load.stop()
     living = [one for one in run.tasks if one.ended() is None]
@@ -101,7 +101,7 @@ def _leader_dies(run: Run) -> None:
     run.wait(lambda: run.owned(fresh), LIFE_SECS_MAX, f"{fresh.name} owns something", fresh)
 
 
-def _rounds(run: Run, control: str, span: Span) -> set[str]:
+def _rounds(run: Run, control: str, span: Period) -> set[str]:
     """The rounds that the control topic says have begun in the span, whoever led."""
     consumer = KafkaConsumer(**run.services.options, enable_auto_commit=False)
     tp, found = KafkaTopicPartition(control, 0), set[str]()
@@ -120,7 +120,7 @@ def _rounds(run: Run, control: str, span: Span) -> set[str]:
 
 
 def figures(
-    commits: Sequence[Commit], late: Sequence[float], span: Span, rounds: int, without: Sequence[float]
+    commits: Sequence[PlainCommit], late: Sequence[float], span: Period, rounds: int, without: Sequence[float]
 ) -> dict[str, Any]:
     """What was measured in the span. late: seconds from each record to its commit, in order. Pure.
 

@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Any
 
 from exporter.core.routing import DEAD_LETTERS
-from exporter.drill.producer import NOON, Record, bad
+from exporter.drill.producer import NOON, DrillRecord, bad
 
 COLUMNS = (
     "id BIGINT, n INT, price DECIMAL(12,2), ratio DOUBLE, name STRING, ok BOOLEAN, seen TIMESTAMP, "
@@ -27,14 +27,14 @@ LARGE_KEY_BYTES = 100_000
 NUMBERS = 20_000
 
 
-def ordinary(number: int) -> Record:
+def ordinary(number: int) -> DrillRecord:
     """The n-th good record; every fourth type has fields that its columns do not know."""
     kind = number % len(TYPES)
     fields: dict[str, Any] = {} if kind % 4 else {"extra": number, "more": {"a": [1, "x", None], "b": 1.5}}
     return _record(f"event_{kind:02}", number, fields)
 
 
-def mixed(number: int) -> Record:
+def mixed(number: int) -> DrillRecord:
     """One in HOSTILE_EVERY is hostile, each kind in its turn."""
     if number % HOSTILE_EVERY:
         return ordinary(number)
@@ -42,17 +42,17 @@ def mixed(number: int) -> Record:
     return KINDS[turn % len(KINDS)](turn)
 
 
-def out_of_range(number: int) -> Record:
+def out_of_range(number: int) -> DrillRecord:
     """Every other record has a date or a time at, or just beyond, the edges of the calendar."""
     return ordinary(number) if number % 2 else beyond_the_calendar(number // 2)
 
 
-def odd_times(number: int) -> Record:
+def odd_times(number: int) -> DrillRecord:
     """Every tenth record has a Kafka timestamp that no producer should have given it."""
     return ordinary(number) if number % 10 else kafka_times(number // 10)
 
 
-def beyond_the_calendar(turn: int) -> Record:
+def beyond_the_calendar(turn: int) -> DrillRecord:
     """A date or a time just inside the years 1 to 9999 (UTC), or just outside."""
     column, text, inside = _EDGES[turn % len(_EDGES)]
     return _record(f"event_{turn % len(TYPES):02}", turn, {column: text}, "" if inside else DEAD_LETTERS)
@@ -73,13 +73,13 @@ _EDGES = (
 )
 
 
-def kafka_times(turn: int) -> Record:
+def kafka_times(turn: int) -> DrillRecord:
     """The Kafka timestamp in microseconds or in nanoseconds instead of milliseconds."""
     record = _record(f"event_{turn % len(TYPES):02}", turn, {}, DEAD_LETTERS)
     return record._replace(timestamp_ms=record.timestamp_ms * (1_000, 1_000_000)[turn % 2])
 
 
-def not_as_declared(turn: int) -> Record:
+def not_as_declared(turn: int) -> DrillRecord:
     """A value that its column cannot hold."""
     column, value = _UNFIT[turn % len(_UNFIT)]
     return _record(f"event_{turn % len(TYPES):02}", turn, {column: value}, DEAD_LETTERS)
@@ -102,7 +102,7 @@ _UNFIT: tuple[tuple[str, Any], ...] = (
 )
 
 
-def odd_text(turn: int) -> Record:
+def odd_text(turn: int) -> DrillRecord:
     """JSON that some readers take in another way than others do."""
     kind = f"event_{turn % len(TYPES):02}"
     head = f'{{"type": "{kind}", "at": "{NOON.isoformat()}", "id": {turn}'
@@ -124,28 +124,28 @@ _TEXTS = (
 )
 
 
-def many_numbers(turn: int) -> Record:
+def many_numbers(turn: int) -> DrillRecord:
     """A field that no column knows, of very many small numbers."""
     return _record(f"event_{turn % len(TYPES):02}", turn, {"samples": list(range(NUMBERS))})
 
 
-def alike(turn: int) -> Record:
+def alike(turn: int) -> DrillRecord:
     """Ten kilobytes that are the same each time and bad: next to nothing on disk, much in memory."""
     return _keyed(DEAD_LETTERS, b'{"type": "event_00", "id": "' + b"x" * 10_000 + b'"}')
 
 
-def large_key(turn: int) -> Record:
+def large_key(turn: int) -> DrillRecord:
     """Nearly all of it is its key."""
     record = ordinary(turn * len(TYPES) + turn)
     return record._replace(key=record.key + b"|" + b"k" * LARGE_KEY_BYTES)
 
 
-def too_long(size: int) -> Record:
+def too_long(size: int) -> DrillRecord:
     """Bytes that are all the same, and packed next to nothing."""
     return _keyed(DEAD_LETTERS, b"x" * size)
 
 
-KINDS: tuple[Callable[[int], Record], ...] = (
+KINDS: tuple[Callable[[int], DrillRecord], ...] = (
     bad,
     beyond_the_calendar,
     kafka_times,
@@ -157,7 +157,7 @@ KINDS: tuple[Callable[[int], Record], ...] = (
 )
 
 
-def _record(kind: str, number: int, fields: dict[str, Any], table: str = "") -> Record:
+def _record(kind: str, number: int, fields: dict[str, Any], table: str = "") -> DrillRecord:
     """A record of a type with all its columns; `fields` win."""
     at = NOON - timedelta(days=number * 7 % 3, seconds=number % 1000)
     value = {
@@ -181,5 +181,5 @@ def _record(kind: str, number: int, fields: dict[str, Any], table: str = "") -> 
     return _keyed(table or kind, json.dumps(value).encode())
 
 
-def _keyed(table: str, value: bytes) -> Record:
-    return Record(table.encode(), value, int(NOON.timestamp() * 1000))
+def _keyed(table: str, value: bytes) -> DrillRecord:
+    return DrillRecord(table.encode(), value, int(NOON.timestamp() * 1000))

@@ -10,7 +10,7 @@ from typing import Any
 from exporter.drill import routes, schedule
 from exporter.drill.group import guest
 from exporter.drill.outages import LEASED
-from exporter.drill.producer import Record, mixed
+from exporter.drill.producer import DrillRecord, mixed
 from exporter.drill.run import LIFE_SECS_MAX, NotAsItMust, Run
 from exporter.drill.tasks import Task
 from exporter.faults import Fault
@@ -113,7 +113,7 @@ def routed(run: Run) -> None:
     _random_kills(run, routes.record)
 
 
-def _random_kills(run: Run, make: Callable[[int], Record]) -> None:
+def _random_kills(run: Run, make: Callable[[int], DrillRecord]) -> None:
     drawn = schedule.kills(run.rng, run.size.kills)
     run.record.schedule = [str(kill) for kill in drawn]
     run.load(make)

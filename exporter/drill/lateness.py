@@ -12,11 +12,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from exporter.drill.plain import Commit, Place
+from exporter.drill.plain import Place, PlainCommit
 
 
 @dataclass(frozen=True)
-class Span:
+class Period:
     """From one moment to another, seconds since 1970."""
 
     begin: float
@@ -38,7 +38,11 @@ class Arrival:
 
 
 def arrivals(
-    commits: Iterable[Commit], wanted: Mapping[Place, str], sent_at: Mapping[Place, float], topic: str, span: Span
+    commits: Iterable[PlainCommit],
+    wanted: Mapping[Place, str],
+    sent_at: Mapping[Place, float],
+    topic: str,
+    span: Period,
 ) -> list[Arrival]:
     """Of the records that were sent in the span, each in every table that its key names (plain.py), latest last."""
     moves: dict[tuple[str, str], list[tuple[int, int, float]]] = defaultdict(list)
@@ -72,7 +76,7 @@ class Turn:
     has: bool
 
 
-def handovers(turns: Iterable[Turn], span: Span) -> list[float]:
+def handovers(turns: Iterable[Turn], span: Period) -> list[float]:
     """Seconds for which a partition was nobody's, of each that became so in the span and was taken over."""
     lost_at: dict[str, float] = {}
     found = []
@@ -84,6 +88,6 @@ def handovers(turns: Iterable[Turn], span: Span) -> list[float]:
     return found
 
 
-def versions(commits: Iterable[Commit], span: Span) -> Counter[str]:
+def versions(commits: Iterable[PlainCommit], span: Period) -> Counter[str]:
     """Table -> how many versions it got in the span, whatever for."""
     return Counter(commit.table for commit in commits if span.has(commit.at))

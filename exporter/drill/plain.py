@@ -38,7 +38,7 @@ READ_SECS_MAX = 120.0
 
 
 @dataclass(frozen=True)
-class Commit:
+class PlainCommit:
     """One commit in a table's log. at: seconds since 1970, as its writer says. owner: of the task, or empty.
 
     action: of a commit of start-up (anchor, register, ...); empty for one that claims offsets. moves: topic partition
@@ -73,7 +73,7 @@ def _pid(owner: str) -> int:
 
 
 @dataclass
-class Table:
+class PlainTable:
     """One table as its log tells. live: path of each live file, relative -> version that added it. named: every path
     that any commit added. filtered: topic partition -> how many records its commits say they left out.
     """
@@ -93,7 +93,7 @@ class PlainLake:
         """files: where root is a path; None: this machine's."""
         self._root = str(root)
         self._files = files or fs.LocalFileSystem()
-        self.tables: dict[str, Table] = {}
+        self.tables: dict[str, PlainTable] = {}
         self._rows: dict[str, list[Place]] = {}
 
     def forget(self, table: str) -> None:
@@ -105,12 +105,12 @@ class PlainLake:
         self.tables.clear()
         self.look()
 
-    def look(self) -> list[Commit]:
+    def look(self) -> list[PlainCommit]:
         """The commits that have come since the last look, oldest first."""
-        found: list[Commit] = []
+        found: list[PlainCommit] = []
         for folder in self._listed(self._root):
             if folder.type == fs.FileType.Directory and not folder.base_name.startswith("_"):
-                table = self.tables.setdefault(event_type_of(folder.base_name), Table(folder.path))
+                table = self.tables.setdefault(event_type_of(folder.base_name), PlainTable(folder.path))
                 while (lines := self._entry(table, table.version + 1)) is not None:
                     table.version += 1
                     found.append(_apply(event_type_of(folder.base_name), table, lines))
@@ -141,7 +141,7 @@ class PlainLake:
         """Data files that are there and that no commit names."""
         return sum(len(set(self._data_files(table)) - table.named) for table in self.tables.values())
 
-    def _data_files(self, table: Table) -> Iterator[str]:
+    def _data_files(self, table: PlainTable) -> Iterator[str]:
         """By their paths from the table's folder."""
         for folder in self._listed(table.folder):
             if folder.base_name.startswith("day="):
@@ -152,7 +152,7 @@ class PlainLake:
         found = self._files.get_file_info(fs.FileSelector(folder, allow_not_found=True))
         return sorted(found, key=lambda one: str(one.path))
 
-    def _entry(self, table: Table, version: int) -> list[str] | None:
+    def _entry(self, table: PlainTable, version: int) -> list[str] | None:
         """The lines of a version; None if there is none."""
         try:
             with self._files.open_input_stream(f"{table.folder}/_delta_log/{version:020d}.json") as stream:
@@ -170,7 +170,7 @@ class PlainLake:
         return self._rows[path]
 
 
-def _apply(name: str, table: Table, lines: list[str]) -> Commit:
+def _apply(name: str, table: PlainTable, lines: list[str]) -> PlainCommit:
     """Let a table take in one more commit."""
     info: dict[str, Any] = {}
     for line in lines:
@@ -190,7 +190,7 @@ def _apply(name: str, table: Table, lines: list[str]) -> Commit:
         metadata = {}
     claims = metadata.get("partitions", {})
     table.filtered.update({tp: claim["filtered"] for tp, claim in claims.items() if "filtered" in claim})
-    return Commit(
+    return PlainCommit(
         table=name,
         version=table.version,
         at=info.get("timestamp", 0) / 1000,

@@ -31,7 +31,7 @@ PACE_SECS = 0.1
 FLUSH_SECS_MAX = 60.0
 
 
-class Record(NamedTuple):
+class DrillRecord(NamedTuple):
     """What is written. key: the table that it belongs to."""
 
     key: bytes
@@ -39,7 +39,7 @@ class Record(NamedTuple):
     timestamp_ms: int
 
 
-def good(kind: str, number: int, table: str = "") -> Record:
+def good(kind: str, number: int, table: str = "") -> DrillRecord:
     """A record of a type, declared or not, up to four days before its Kafka timestamp."""
     filled: dict[str, dict[str, Any]] = {
         "order": {"amount": f"{number}.25", "note": f"n{number}"},
@@ -51,7 +51,7 @@ def good(kind: str, number: int, table: str = "") -> Record:
     return _record(table or kind, json.dumps(value).encode())
 
 
-def bad(number: int) -> Record:
+def bad(number: int) -> DrillRecord:
     """A record that must become a dead letter, in one way after the other."""
     values = (
         b'{"type": "order", "at": "2026-01-31T12:00:00Z", "id": "many"}',
@@ -65,20 +65,20 @@ def bad(number: int) -> Record:
     return _record(DEAD_LETTERS, values[number % len(values)])
 
 
-def mixed(number: int) -> Record:
+def mixed(number: int) -> DrillRecord:
     """The n-th record of the usual load: orders, clicks and payments, some bad."""
     if number % BAD_EVERY == BAD_EVERY - 1:
         return bad(number // BAD_EVERY)
     return good(("order", "click", "order", "order", "click", "payment")[number % 6], number)
 
 
-def poisoned(number: int) -> Record:
+def poisoned(number: int) -> DrillRecord:
     """Every tenth record is bad."""
     return bad(number // 10) if number % 10 == 9 else good(("order", "click", "payment")[number % 3], number)
 
 
-def _record(table: str, value: bytes | None) -> Record:
-    return Record(table.encode(), value, int(NOON.timestamp() * 1000))
+def _record(table: str, value: bytes | None) -> DrillRecord:
+    return DrillRecord(table.encode(), value, int(NOON.timestamp() * 1000))
 
 
 class Load:
@@ -90,7 +90,7 @@ class Load:
         topic: str,
         partitions: int,
         per_sec: int,
-        make: Callable[[int], Record] = mixed,
+        make: Callable[[int], DrillRecord] = mixed,
     ) -> None:
         """options: of kafka-python's producer. make: the n-th record."""
         self._topic = topic
@@ -112,7 +112,7 @@ class Load:
             self._write()
         self.flush()
 
-    def write(self, record: Record, partition: int = 0) -> None:
+    def write(self, record: DrillRecord, partition: int = 0) -> None:
         """One record more, in between."""
         self._producer.send(
             self._topic, record.value, record.key, partition=partition, timestamp_ms=record.timestamp_ms

@@ -33,7 +33,7 @@ class Strike:
 
 
 @dataclass
-class Mark:
+class Moment:
     """One moment of the timeline. kind: start, end, owns, gives, commit, refused or strike."""
 
     at: float
@@ -65,7 +65,7 @@ class RunRecord:
     audits: int = 0
     schedule: list[str] = field(default_factory=list)
     strikes: list[Strike] = field(default_factory=list)
-    marks: list[Mark] = field(default_factory=list)
+    marks: list[Moment] = field(default_factory=list)
     figures: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -117,7 +117,10 @@ def read_book(text: str) -> Book:
 
 
 def _record(given: Mapping[str, Any]) -> RunRecord:
-    nested = {"strikes": [Strike(**one) for one in given["strikes"]], "marks": [Mark(**one) for one in given["marks"]]}
+    nested = {
+        "strikes": [Strike(**one) for one in given["strikes"]],
+        "marks": [Moment(**one) for one in given["marks"]],
+    }
     return RunRecord(**{**given, **nested})
 
 

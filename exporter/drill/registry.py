@@ -17,7 +17,7 @@ from itertools import count
 from typing import Any
 
 from exporter.core.routing import DEAD_LETTERS
-from exporter.drill.producer import NOON, Load, Record
+from exporter.drill.producer import NOON, DrillRecord, Load
 from exporter.drill.run import LIFE_SECS_MAX, NotAsItMust, Run
 from exporter.drill.tasks import Task
 
@@ -32,7 +32,7 @@ LATE = 40
 """Records of an id that is registered when they are dead letters already."""
 
 
-class Registry:
+class DrillRegistry:
     """Schemas by their ids, and what is the matter with the server: one of TROUBLES, or nothing."""
 
     def __init__(self) -> None:
@@ -121,7 +121,7 @@ def schema(number: int) -> str:
     return json.dumps({"type": "record", "name": "Event", "fields": fields})
 
 
-def written(schema_id: int, kind: str, number: int, table: str = "") -> Record:
+def written(schema_id: int, kind: str, number: int, table: str = "") -> DrillRecord:
     """A record in Confluent's frame. table: that it must come to, its type's if that is not said."""
     note = b"\2" + _text(f"n{number}") if number % 2 else b"\0"
     at = int(NOON.timestamp() * 1_000_000) - number % 5 * 86_400_000_000
@@ -129,15 +129,15 @@ def written(schema_id: int, kind: str, number: int, table: str = "") -> Record:
     return _record(table or kind, b"\0" + schema_id.to_bytes(4, "big") + value)
 
 
-def broken(number: int) -> Record:
+def broken(number: int) -> DrillRecord:
     """A record that is a dead letter by whatever schema."""
     whole = written(1, "order", number).value or b""
     values = (whole[:-1], None, b"\0\0\0", b'{"type": "order"}', written(1, "", number).value, whole + b"\0")
     return _record(DEAD_LETTERS, values[number % len(values)])
 
 
-def _record(table: str, value: bytes | None) -> Record:
-    return Record(table.encode(), value, int(NOON.timestamp() * 1000))
+def _record(table: str, value: bytes | None) -> DrillRecord:
+    return DrillRecord(table.encode(), value, int(NOON.timestamp() * 1000))
 
 
 def _long(number: int) -> bytes:
@@ -157,7 +157,7 @@ def _text(text: str) -> bytes:
 def registry(run: Run) -> None:
     """A schema registry is down, slow, wiped or refuses; ids come late, never, or with another text; tasks are killed.
     """
-    server = Registry()
+    server = DrillRegistry()
     try:
         _Story(run, server).tell()
     finally:
@@ -167,7 +167,7 @@ def registry(run: Run) -> None:
 class _Story:
     """One run. newest: the id that every third record of partition 0 has."""
 
-    def __init__(self, run: Run, server: Registry) -> None:
+    def __init__(self, run: Run, server: DrillRegistry) -> None:
         self.run = run
         self.server = server
         self.newest = 1
@@ -200,7 +200,7 @@ class _Story:
         run.stop(task)
         run.finish()
 
-    def _record(self, number: int) -> Record:
+    def _record(self, number: int) -> DrillRecord:
         """The n-th record: mostly of id 1, some of the newest one; some are broken, and some ids are none."""
         if number % GARBAGE_EVERY == GARBAGE_EVERY - 1:
             return written(GARBAGE + number % 3, "order", number, DEAD_LETTERS)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from exporter.drill.record import PARTS, Book, RunRecord, recoveries, summary
 from exporter.told.html import Cell, Html, join, page, paragraph, table
-from exporter.told.plots import Lane, Mark, Span, columns, timeline
+from exporter.told.plots import Lane, PlottedMark, PlottedSpan, columns, timeline
 
 COLUMNS = 16
 """Of the picture of recovery times."""
@@ -116,7 +116,7 @@ def _lane(record: RunRecord, task: str) -> Lane:
     mine = [mark for mark in record.marks if mark.task == task]
     end = max((mark.at for mark in mine if mark.kind in ("strike", "end")), default=mine[-1].at)
     end = max(end, mine[-1].at)
-    spans: list[Span] = []
+    spans: list[PlottedSpan] = []
     since, owned = mine[0].at, frozenset[str]()
     for mark in mine:
         if mark.kind not in ("owns", "gives"):
@@ -125,14 +125,14 @@ def _lane(record: RunRecord, task: str) -> Lane:
         since, owned = mark.at, owned | {mark.text} if mark.kind == "owns" else owned - {mark.text}
     spans.append(_span(since, end, owned))
     marks = [
-        Mark(mark.at, f"{mark.kind} {mark.text}".strip(), mark.kind in ("strike", "refused"))
+        PlottedMark(mark.at, f"{mark.kind} {mark.text}".strip(), mark.kind in ("strike", "refused"))
         for mark in mine
         if mark.kind in ("commit", "strike", "refused", "end")
     ]
     return Lane(task, [span for span in spans if span.end > span.start], marks)
 
 
-def _span(start: float, end: float, owned: frozenset[str]) -> Span:
+def _span(start: float, end: float, owned: frozenset[str]) -> PlottedSpan:
     numbers = sorted(int(name.rpartition("-")[2]) for name in owned)
     shown = "+".join(map(str, numbers))
-    return Span(start, end, f"owns {shown}" if numbers else "owns nothing", shown)
+    return PlottedSpan(start, end, f"owns {shown}" if numbers else "owns nothing", shown)

@@ -17,7 +17,7 @@ from datetime import timedelta
 from typing import Any
 
 from exporter.core.routing import DEAD_LETTERS
-from exporter.drill.producer import NOON, Record
+from exporter.drill.producer import NOON, DrillRecord
 
 TYPES = {
     "everything": "id BIGINT, note STRING",
@@ -43,7 +43,7 @@ TAKEN_BY = {
 BAD_EVERY = 23
 
 
-def record(number: int) -> Record:
+def record(number: int) -> DrillRecord:
     """The n-th one; its key says in which tables it has to be, and which have to count it."""
     kind = KINDS[number % len(KINDS)]
     cents, is_text = number % 200, number % 10 == 9
@@ -61,4 +61,4 @@ def record(number: int) -> Record:
         }
         due = [fates[name] for name in tables]
     key = "+".join(due or [f"-{DEAD_LETTERS}"])
-    return Record(key.encode(), json.dumps(value).encode(), int(NOON.timestamp() * 1000))
+    return DrillRecord(key.encode(), json.dumps(value).encode(), int(NOON.timestamp() * 1000))

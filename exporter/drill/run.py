@@ -22,8 +22,8 @@ from kafka.admin import KafkaAdminClient
 
 from exporter.core.routing import DEAD_LETTERS
 from exporter.drill.helper import Helper
-from exporter.drill.plain import Commit, PlainTopic, problems
-from exporter.drill.producer import TYPES, Load, Record, mixed
+from exporter.drill.plain import PlainCommit, PlainTopic, problems
+from exporter.drill.producer import TYPES, DrillRecord, Load, mixed
 from exporter.drill.record import RunRecord, Strike
 from exporter.drill.schedule import KILLS
 from exporter.drill.services import Services
@@ -95,7 +95,7 @@ class Run:
         return self._timeline.secs
 
     @property
-    def commits(self) -> list[Commit]:
+    def commits(self) -> list[PlainCommit]:
         """Of all tables, as far as they have been looked at, oldest first."""
         return self._timeline.commits
 
@@ -121,7 +121,7 @@ class Run:
                 removed.callback(self.services.drop_topic, topic, group)
             removed.callback(self.services.lakes.drop, self.app, self.folder, keep)
 
-    def load(self, make: Callable[[int], Record] = mixed, per_sec: int = PER_SEC, steady: bool = True) -> Load:
+    def load(self, make: Callable[[int], DrillRecord] = mixed, per_sec: int = PER_SEC, steady: bool = True) -> Load:
         """Write the backlog, and go on writing. make: the n-th record."""
         self._load = Load(self.services.options, self.topic, self.size.partitions, per_sec, make)
         self._load.burst(self.size.records)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from kafka import KafkaProducer
 
 from exporter.drill import hostile, producer
-from exporter.drill.producer import Record
+from exporter.drill.producer import DrillRecord
 from exporter.drill.run import Run
 
 NEW_TYPES = 12
@@ -35,7 +35,7 @@ def kafka_timestamps(run: Run) -> None:
     _hostile(run, hostile.odd_times)
 
 
-def _hostile(run: Run, make: Callable[[int], Record]) -> None:
+def _hostile(run: Run, make: Callable[[int], DrillRecord]) -> None:
     run.types = dict(hostile.TYPES)
     run.load(make)
     task = run.start()
@@ -77,7 +77,7 @@ def transactions_and_compaction(run: Run) -> None:
     run.finish()
 
 
-def _compactable(number: int) -> Record:
+def _compactable(number: int) -> DrillRecord:
     """The usual load, but for tombstones, under few keys, so that compaction has something to take."""
     record = producer.mixed(number)
     if record.value is None:
@@ -103,7 +103,7 @@ def new_types(run: Run) -> None:
     run.finish()
 
 
-def _growing(number: int) -> Record:
+def _growing(number: int) -> DrillRecord:
     """The usual load with every third record of an undeclared type, a newer one after each NEW_TYPES_EVERY records."""
     if number % 3:
         return producer.mixed(number)

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from exporter import faults
-from exporter.local.children import EXPORTER, Child, kill_quietly, quick_java, session_members
+from exporter.local.children import EXPORTER, ChildProcess, kill_quietly, quick_java, session_members
 
 GONE_SECS_MAX = 15.0
 """How long what a killed driver started may live on."""
 
 
-class Task(Child):
+class Task(ChildProcess):
     """`exporter <arguments>`; stdout and stderr go to one file.
 
     prelude: Python that runs before the exporter is imported.

@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from exporter.drill.lateness import Turn
-from exporter.drill.plain import Commit, PlainLake
-from exporter.drill.record import PARTS, Mark, RunRecord, Strike
+from exporter.drill.plain import PlainCommit, PlainLake
+from exporter.drill.record import PARTS, Moment, RunRecord, Strike
 from exporter.drill.tasks import Task
-from exporter.local.children import Said
+from exporter.local.children import LoggedEvent
 
 _MARKS = {"partition_assigned": "owns", "partition_revoked": "gives", "commit_refused": "refused"}
 """Events of tasks that stand in the timeline."""
@@ -25,7 +25,7 @@ class Timeline:
     """The moments of one run, as they are seen."""
 
     def __init__(self, record: RunRecord, lake: PlainLake) -> None:
-        self.commits: list[Commit] = []
+        self.commits: list[PlainCommit] = []
         self._record = record
         self._lake = lake
         self._pending: list[tuple[Strike, Task, frozenset[str]]] = []
@@ -40,7 +40,7 @@ class Timeline:
     def mark(self, task: Task, kind: str, text: str = "", at: float | None = None) -> None:
         """One more moment. at: seconds since 1970; None for now."""
         moment = (time.time() if at is None else at) - self._began
-        self._record.marks.append(Mark(round(moment, 3), task.name, kind, text))
+        self._record.marks.append(Moment(round(moment, 3), task.name, kind, text))
 
     def struck(self, task: Task, what: str, at: float | None = None) -> Strike:
         """Note a strike; the first commit of another task to what this one owned ends its recovery.
@@ -92,7 +92,7 @@ class Timeline:
             self._record.refused += said.name == "commit_refused"
         self._marked[task.name] = len(events)
 
-    def _recovered(self, commit: Commit, tasks: Iterable[Task]) -> None:
+    def _recovered(self, commit: PlainCommit, tasks: Iterable[Task]) -> None:
         """The first commit with claims of another task on what a struck one owned."""
         for pending in list(self._pending):
             strike, victim, lost = pending
@@ -143,7 +143,7 @@ def turns(task: Task) -> list[Turn]:
     return found
 
 
-def _is_read(said: Said) -> bool:
+def _is_read(said: LoggedEvent) -> bool:
     return said.name == "round_read"
 
 

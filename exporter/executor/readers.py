@@ -50,7 +50,7 @@ class _Made:
         return cls.last
 
 
-class Readers:
+class TaskReaders:
     """Of one task."""
 
     def __init__(self, order: StagingOrder) -> None:
@@ -90,6 +90,6 @@ class Readers:
 
 
 def shaper_of(routing: Routing, name: str) -> Shaper | None:
-    """As Readers.shaper."""
+    """As TaskReaders.shaper."""
     shape = routing.shape_by_type.get(name)
     return Shaper(shape, routing.constants) if shape is not None or routing.constants else None

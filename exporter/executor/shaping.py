@@ -14,7 +14,7 @@ from exporter.arrow.own_columns import CDC_COLUMN, SHAPING_SCHEMA
 from exporter.executor.extras import without_empty
 from exporter.executor.letters import TRANSFORM, Dead
 from exporter.executor.route import NO_ROWS
-from exporter.formats.decoded import Decoded
+from exporter.formats.decoded import DecodedBatch
 from exporter.shape.shaper import Shaper
 
 
@@ -34,7 +34,7 @@ class ShapedRows:
 
 
 def shaped(
-    name: str, decoded: Decoded, shaper: Shaper | None, batch: pa.RecordBatch, rows: pa.Int32Array, topic: str
+    name: str, decoded: DecodedBatch, shaper: Shaper | None, batch: pa.RecordBatch, rows: pa.Int32Array, topic: str
 ) -> ShapedRows:
     """decoded: of these rows of the batch, all of one topic. shaper: None where nothing is made of decoded rows."""
     good = rows if len(decoded.good) == len(rows) else rows.take(decoded.good)

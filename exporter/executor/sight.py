@@ -18,7 +18,7 @@ from exporter.formats.json.text import rescued_value
 from offsets.ranges import TopicPartition
 
 
-class Sight:
+class TaskSight:
     """Of one task: by event type and topic partition."""
 
     def __init__(self, evolutions: Evolutions) -> None:

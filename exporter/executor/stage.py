@@ -36,12 +36,12 @@ from exporter.executor.framing import Framing
 from exporter.executor.letters import Dead, coordinates, dead_letter_rows
 from exporter.executor.manifest import MANIFEST_SCHEMA, file_row
 from exporter.executor.partitioning import Partitioning
-from exporter.executor.readers import Readers
+from exporter.executor.readers import TaskReaders
 from exporter.executor.rows import by_value, copies, first_and_last, located, record_bytes, wanted
 from exporter.executor.shaping import shaped
-from exporter.executor.sight import Sight
+from exporter.executor.sight import TaskSight
 from exporter.executor.steps import Steps
-from exporter.executor.times import Times
+from exporter.executor.times import GreatestTimes
 from exporter.faults import Fault, point
 from exporter.formats.frames import Framed, RowSchemas, read_values, readable, reframed
 from exporter.formats.places import emptied
@@ -85,7 +85,7 @@ class _Task:
         self._order = order
         self._store = open_store(order.to.root, order.to.store_options)
         self._extras = Extras(order)
-        self._readers = Readers(order)
+        self._readers = TaskReaders(order)
         self._framing = Framing(self._readers.form, order.schemas)
         self._partitionings: dict[str, Partitioning] = {}
         self._met: set[str] = set()
@@ -96,8 +96,8 @@ class _Task:
         self._counts: dict[TopicPartition, Counter[str]] = {}
         self._placed: list[pa.Array] = []
         self._unwritten: dict[tuple[str, TopicPartition], str] = {}
-        self._sight = Sight(order.evolutions)
-        self._times = Times(order.times)
+        self._sight = TaskSight(order.evolutions)
+        self._times = GreatestTimes(order.times)
         self._carry_left = order.carried_bytes
 
     def add(self, batch: pa.RecordBatch) -> None:

@@ -17,7 +17,7 @@ from exporter.core.valid_through import ALL, Basis, latest
 from offsets.ranges import TopicPartition
 
 
-class Times:
+class GreatestTimes:
     """Of one task. By record time: of all records of a partition; by event time: of each type's rows."""
 
     def __init__(self, basis: Basis) -> None:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
-from exporter.fetch.stream import CorruptBatch, Counted
+from exporter.fetch.stream import CorruptBatch, CountedStream
 
 FORMAT = 2
 """Of batches; 0 and 1 are those of single messages."""
@@ -137,7 +137,7 @@ def _is_abort(one: LogBatch, records: bytes | memoryview) -> bool:
     """Markers have one record, which is not compressed. Its key holds a version and a type of 16 bits each."""
     if not one.is_control or not one.records:
         return False
-    marker = Counted(io.BytesIO(memoryview(records)[one.body : one.end]))
+    marker = CountedStream(io.BytesIO(memoryview(records)[one.body : one.end]))
     marker.varint()  # length
     marker.exactly(1)  # attributes
     marker.varint()  # timestamp

@@ -15,7 +15,7 @@ BLOCK_BYTES_MAX = 256 << 20
 """That one block of snappy may unpack to: it comes as a whole."""
 
 
-class Bad(ValueError):
+class BadBytes(ValueError):
     """Bytes that do not unpack, or a codec that nobody knows here."""
 
 
@@ -26,9 +26,9 @@ class Stream(Protocol):
 
 
 def unpacked(codec: int, body: memoryview) -> Stream:
-    """The records of a batch. Its `read` raises what the codec raises, or Bad. Raises Bad for an unknown codec."""
+    """The records of a batch. Its `read` raises what the codec raises. Raises BadBytes, for an unknown codec too."""
     if codec not in _OPENED:
-        raise Bad(f"codec {codec} is unknown")
+        raise BadBytes(f"codec {codec} is unknown")
     return _OPENED[codec](body)
 
 
@@ -79,15 +79,15 @@ class _Snappy:
         begin, size = self._at, len(self._body) - self._at
         if self._framed:
             if size < _BLOCK.size:
-                raise Bad("a block of snappy is cut off")
+                raise BadBytes("a block of snappy is cut off")
             begin += _BLOCK.size
             (size,) = _BLOCK.unpack_from(self._body, self._at)
             if not 0 <= size <= len(self._body) - begin:
-                raise Bad(f"a block of snappy has {size} bytes")
+                raise BadBytes(f"a block of snappy has {size} bytes")
         block = bytes(self._body[begin : begin + size])
         self._at = begin + size
         if _claimed(block) > BLOCK_BYTES_MAX:
-            raise Bad(f"a block of snappy says that it unpacks to {_claimed(block)} bytes")
+            raise BadBytes(f"a block of snappy says that it unpacks to {_claimed(block)} bytes")
         out: bytes = snappy.decompress(block)
         return out
 

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from exporter.fetch.batches import FORMAT, LogBatch
-from exporter.fetch.codecs import Bad, unpacked
-from exporter.fetch.stream import CorruptBatch, Counted
+from exporter.fetch.codecs import BadBytes, unpacked
+from exporter.fetch.stream import CorruptBatch, CountedStream
 
 _WRAP, _SIGN = 1 << 64, 1 << 63
 
 
-class Record(NamedTuple):
+class ExactRecord(NamedTuple):
     """As it was sent. millis: of its timestamp; -1 for none. timestamp_type: as TIMESTAMP_TYPE; -1 for none.
 
     value_bytes: of a value of which not all is here.
@@ -31,18 +31,18 @@ class Record(NamedTuple):
     value_bytes: int | None
 
 
-def records(batch: LogBatch, raw: bytes | memoryview, keep: int) -> Iterator[Record]:
+def records(batch: LogBatch, raw: bytes | memoryview, keep: int) -> Iterator[ExactRecord]:
     """The records of a batch. raw: the response. keep: of a value so many bytes are kept.
 
-    Raises CorruptBatch, and Bad for bytes that do not unpack.
+    Raises CorruptBatch, and BadBytes for bytes that do not unpack.
     """
     view = memoryview(raw)
     if batch.format > FORMAT:
-        raise Bad(f"format {batch.format} is unknown")
+        raise BadBytes(f"format {batch.format} is unknown")
     if batch.format < FORMAT:
         yield from _older(bytes(view[batch.begin : batch.end]), keep)
         return
-    stream = Counted(unpacked(batch.codec, view[batch.body : batch.end]))
+    stream = CountedStream(unpacked(batch.codec, view[batch.body : batch.end]))
     following = batch.base
     for _ in range(batch.records):
         found = _record(batch, stream, keep)
@@ -54,7 +54,7 @@ def records(batch: LogBatch, raw: bytes | memoryview, keep: int) -> Iterator[Rec
         raise CorruptBatch(f"bytes are left behind the {batch.records} records of the batch at offset {batch.base}")
 
 
-def _record(batch: LogBatch, stream: Counted, keep: int) -> Record:
+def _record(batch: LogBatch, stream: CountedStream, keep: int) -> ExactRecord:
     size = stream.varint()
     end = stream.at + size
     stream.exactly(1)
@@ -70,13 +70,13 @@ def _record(batch: LogBatch, stream: Counted, keep: int) -> Record:
     if stream.at != end:
         raise CorruptBatch(f"the record at offset {offset} ends {stream.at - end} bytes behind its length")
     appended = batch.is_appended
-    return Record(
+    return ExactRecord(
         offset, batch.greatest_ms if appended else millis, int(appended), key, value, headers,
         value_size if value_size > keep else None,
     )  # fmt: skip
 
 
-def _count(stream: Counted, end: int) -> int:
+def _count(stream: CountedStream, end: int) -> int:
     """How many headers there are: each takes two bytes or more."""
     count = stream.varint()
     if not 0 <= 2 * count <= end - stream.at:
@@ -84,14 +84,14 @@ def _count(stream: Counted, end: int) -> int:
     return count
 
 
-def _header(stream: Counted, end: int) -> tuple[str, bytes | None]:
+def _header(stream: CountedStream, end: int) -> tuple[str, bytes | None]:
     name = _bytes(stream, end)
     if name is None:
         raise CorruptBatch("a header has no name")
     return name.decode("utf-8", "replace"), _bytes(stream, end)
 
 
-def _bytes(stream: Counted, end: int) -> bytes | None:
+def _bytes(stream: CountedStream, end: int) -> bytes | None:
     size = stream.varint()
     if not -1 <= size <= end - stream.at:
         raise CorruptBatch(f"a part of a record has {size} bytes")
@@ -103,7 +103,7 @@ def _wrapped(number: int) -> int:
     return (number + _SIGN) % _WRAP - _SIGN
 
 
-def _older(message: bytes, keep: int) -> Iterator[Record]:
+def _older(message: bytes, keep: int) -> Iterator[ExactRecord]:
     """A message of format 0 or 1, or those within it."""
     from kafka.record import MemoryRecords
 
@@ -113,7 +113,7 @@ def _older(message: bytes, keep: int) -> Iterator[Record]:
     for one in batch:
         millis, kind = (-1, -1) if one.timestamp is None else (one.timestamp, one.timestamp_type)
         value, long = one.value, one.value is not None and len(one.value) > keep
-        yield Record(
+        yield ExactRecord(
             one.offset, millis, kind, one.key, value[:keep] if long else value, [],
             len(value) if long else None,
         )  # fmt: skip

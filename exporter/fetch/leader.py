@@ -41,7 +41,7 @@ class Answer(NamedTuple):
     records: bytes
 
 
-class Leader:
+class PartitionLeader:
     """One connection that is logged in, for one partition at a time. Not to be shared by threads.
 
     client: what it has logged in with. node: the broker. leads: false for a replica that reads for it. topic_id: of the
@@ -173,9 +173,9 @@ class Idle:
     """
 
     def __init__(self) -> None:
-        self._held: dict[tuple[str, int], Leader] = {}
+        self._held: dict[tuple[str, int], PartitionLeader] = {}
 
-    def keep(self, one: Leader) -> None:
+    def keep(self, one: PartitionLeader) -> None:
         """One for each topic and broker, the later one; where there are too many, the one that has waited longest goes.
         """
         at = (one.tp.topic, one.node)
@@ -186,8 +186,10 @@ class Idle:
         for each in gone:
             each.close()
 
-    def taken(self, client: Mapping[str, Any], tp: TopicPartition, isolation: str, node: int | None) -> Leader | None:
-        """One that has logged in with the same, for what Leader takes; it is kept no longer."""
+    def taken(
+        self, client: Mapping[str, Any], tp: TopicPartition, isolation: str, node: int | None
+    ) -> PartitionLeader | None:
+        """One that has logged in with the same, for what PartitionLeader takes; it is kept no longer."""
         for at, one in self._held.items():
             if at[0] == tp.topic and one.client == client and one.serves(tp, node):
                 del self._held[at]

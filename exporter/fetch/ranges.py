@@ -12,8 +12,8 @@ import pyarrow as pa
 from exporter.arrow.spark_types import as_ddl
 from exporter.core.backoff import Backoff
 from exporter.fetch.batches import log_batches, next_offset, require_whole, seen
-from exporter.fetch.leader import Answer, Idle, Leader
-from exporter.fetch.reader import EXACT, Part, arrow, as_exact
+from exporter.fetch.leader import Answer, Idle, PartitionLeader
+from exporter.fetch.reader import EXACT, FetchPart, arrow, as_exact
 from exporter.fetch.stream import CorruptBatch
 from exporter.log import hushed
 from offsets.ranges import TopicPartition
@@ -37,7 +37,7 @@ _IDLE = Idle()
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RangeWanted:
     """Offsets start..end-1 of a partition. client: keywords of kafka-python's clients. bytes_max: of a good value."""
 
     client: Mapping[str, Any]
@@ -48,7 +48,7 @@ class Wanted:
     bytes_max: int
 
 
-def records(wanted: Wanted) -> Iterator[pa.RecordBatch]:
+def records(wanted: RangeWanted) -> Iterator[pa.RecordBatch]:
     """Every record of the range that a consumer sees, in order; no batch is empty.
 
     Raises OffsetOutOfRangeError and other KafkaErrors, CorruptBatch, ValueError for offsets that are not there yet,
@@ -62,12 +62,12 @@ def records(wanted: Wanted) -> Iterator[pa.RecordBatch]:
             reading.close()
 
 
-def exactly(wanted: Wanted) -> Iterator[pa.RecordBatch]:
+def exactly(wanted: RangeWanted) -> Iterator[pa.RecordBatch]:
     """The same, all of it as EXACT."""
     yield from map(as_exact, records(wanted))
 
 
-def by_coordinates(wanted: Wanted) -> pa.Table:
+def by_coordinates(wanted: RangeWanted) -> pa.Table:
     """The first record of a range as far as it is known without having been read."""
     tp = wanted.tp
     row = {"topic": tp.topic, "partition": tp.partition, "offset": wanted.start, "headers": []}
@@ -77,10 +77,10 @@ def by_coordinates(wanted: Wanted) -> pa.Table:
 class _Reading:
     """One range, over as many connections as it takes."""
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: RangeWanted) -> None:
         self._wanted = wanted
         self._keep = max(WHOLE_BYTES_MAX, wanted.bytes_max)
-        self._leader: Leader | None = None
+        self._leader: PartitionLeader | None = None
         self._topic_id: Any = None
         self._replica: int | None = None
         self._asked = False
@@ -117,7 +117,7 @@ class _Reading:
             for one in within:
                 require_whole(one, told.records)
             visible = list(seen(within, told.records, aborted))
-            yield from arrow(Part(told.records, wanted.tp, start, wanted.end, self._keep), visible)
+            yield from arrow(FetchPart(told.records, wanted.tp, start, wanted.end, self._keep), visible)
             self._since = time.monotonic()  # what is made of the records may take its time
 
     def _ask_ahead(self) -> None:
@@ -127,7 +127,7 @@ class _Reading:
         except OSError as error:
             self._trouble(error)
 
-    def _ask(self) -> Leader:
+    def _ask(self) -> PartitionLeader:
         """Whoever is asked now. Raises OSError, KafkaError."""
         if self._leader is None:
             self._leader = self._logged_in()
@@ -164,12 +164,12 @@ class _Reading:
         self._topic_id = leader.topic_id
         return told
 
-    def _logged_in(self) -> Leader:
+    def _logged_in(self) -> PartitionLeader:
         wanted = self._wanted
         at = (wanted.client, wanted.tp, wanted.isolation, self._replica)
         if not self._failures and (idle := _IDLE.taken(*at)) is not None:
             return idle
-        made = Leader(*at, self._secs_left)
+        made = PartitionLeader(*at, self._secs_left)
         if self._topic_id not in (None, made.topic_id):
             made.close()
             raise ValueError(f"{wanted.tp.topic} was made again while it was read")

@@ -26,7 +26,7 @@ MEMORY_BYTES = 3 << 30
 EXACT = pa.schema([*SLAB, (KAFKA_MS, pa.int64()), (VALUE_BYTES, pa.int64())])
 
 
-class Part(NamedTuple):
+class FetchPart(NamedTuple):
     """Of a response what is wanted: of a partition's records those at start..end-1. keep: as exact.records has it."""
 
     raw: bytes | memoryview
@@ -36,7 +36,7 @@ class Part(NamedTuple):
     keep: int
 
 
-def arrow(part: Part, batches: Sequence[LogBatch]) -> Iterator[pa.RecordBatch]:
+def arrow(part: FetchPart, batches: Sequence[LogBatch]) -> Iterator[pa.RecordBatch]:
     """The wanted records of some batches of the response, in order: as SLAB, or as EXACT. None is empty."""
     held: list[Body] = []
     size = 0
@@ -70,7 +70,7 @@ def _unpacked(batch: LogBatch, raw: bytes | memoryview) -> bytes | memoryview | 
     return records if len(records) <= UNPACKED_BYTES_MAX else None
 
 
-def _of(held: Sequence[Body], part: Part) -> Iterator[pa.RecordBatch]:
+def _of(held: Sequence[Body], part: FetchPart) -> Iterator[pa.RecordBatch]:
     """Of several batches one that is odd goes its own way, and the others theirs."""
     try:
         found = slab(held, part.tp, part.start, part.end)
@@ -85,7 +85,7 @@ def _of(held: Sequence[Body], part: Part) -> Iterator[pa.RecordBatch]:
         yield found
 
 
-def _exactly(batch: LogBatch, part: Part) -> Iterator[pa.RecordBatch]:
+def _exactly(batch: LogBatch, part: FetchPart) -> Iterator[pa.RecordBatch]:
     every = exact.records(batch, part.raw, part.keep)
     found = (one for one in every if part.start <= one.offset < part.end)
     while True:
@@ -96,9 +96,9 @@ def _exactly(batch: LogBatch, part: Part) -> Iterator[pa.RecordBatch]:
         yield rows_as_arrow(rows, part.tp)
 
 
-def _some(records: Iterator[exact.Record]) -> list[exact.Record]:
+def _some(records: Iterator[exact.ExactRecord]) -> list[exact.ExactRecord]:
     """As many of the next ones as make a batch of rows."""
-    rows: list[exact.Record] = []
+    rows: list[exact.ExactRecord] = []
     size = 0
     for one in records:
         rows.append(one)
@@ -116,7 +116,7 @@ def as_exact(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([*batch.columns, millis, pa.nulls(batch.num_rows, pa.int64())], schema=EXACT)
 
 
-def rows_as_arrow(rows: Sequence[exact.Record], tp: TopicPartition) -> pa.RecordBatch:
+def rows_as_arrow(rows: Sequence[exact.ExactRecord], tp: TopicPartition) -> pa.RecordBatch:
     """As EXACT."""
     columns = {
         "key": [one.key for one in rows],

@@ -17,8 +17,8 @@ from exporter.arrow.kafka_time import LEAST_US, MOST_US, TIMESTAMP_TYPE, US
 from exporter.arrow.own_columns import HEADERS_TYPE, RECORD_FIELDS
 from exporter.fetch.batches import LogBatch
 from exporter.formats.binary.columns import Lists, Out, Spans, Structs, in_order
-from exporter.formats.binary.cursor import PAD, Batch, Cursor, Ints
-from exporter.formats.binary.reasons import Places
+from exporter.formats.binary.cursor import PAD, Ints, LockstepCursor, ValueBytes
+from exporter.formats.binary.reasons import ReasonPaths
 from offsets.ranges import TopicPartition
 
 HEADERS_MAX = 64
@@ -26,7 +26,7 @@ HEADERS_MAX = 64
 BYTES_MAX = 1 << 30
 """Of all batches together: places are numbers of 32 bits."""
 SLAB = pa.schema([*RECORD_FIELDS, (TIMESTAMP_TYPE, pa.int32())])
-_PLACES = Places(["$"])
+_PLACES = ReasonPaths(["$"])
 _AT = 0
 
 
@@ -47,7 +47,7 @@ def slab(bodies: Sequence[Body], tp: TopicPartition, start: int, end: int) -> pa
         raise Odd
     batches, counts = [one.batch for one in bodies], [one.batch.records for one in bodies]
     data, starts, ends = _laid_out(bodies)
-    cursor = Cursor(data, starts, ends)
+    cursor = LockstepCursor(data, starts, ends)
     cursor.byte(_AT)
     millis = _of_each([one.base_ms for one in batches], counts) + cursor.zigzag(_AT)
     base = _of_each([one.base for one in batches], counts)
@@ -79,7 +79,7 @@ def slab(bodies: Sequence[Body], tp: TopicPartition, start: int, end: int) -> pa
     return found.filter(pa.array((start <= offsets) & (offsets < end)))
 
 
-def _laid_out(bodies: Sequence[Body]) -> tuple[Batch, Ints, Ints]:
+def _laid_out(bodies: Sequence[Body]) -> tuple[ValueBytes, Ints, Ints]:
     """All bytes one behind the other, and where each record begins, behind its length, and ends. Raises Odd."""
     starts: list[int] = []
     ends: list[int] = []
@@ -90,7 +90,7 @@ def _laid_out(bodies: Sequence[Body]) -> tuple[Batch, Ints, Ints]:
     raw = bodies[0].records if len(bodies) == 1 else b"".join(one.records for one in bodies)
     offsets = pa.py_buffer(np.array([0, len(raw)], np.int32))
     whole = pa.Array.from_buffers(pa.binary(), 1, [None, offsets, pa.py_buffer(raw)])
-    return Batch(whole, _PLACES), np.array(starts, np.int64), np.array(ends, np.int64)
+    return ValueBytes(whole, _PLACES), np.array(starts, np.int64), np.array(ends, np.int64)
 
 
 def _walk(records: bytes | memoryview, count: int, base: int, starts: list[int], ends: list[int]) -> None:
@@ -124,7 +124,7 @@ def _of_each(numbers: Sequence[int], counts: Sequence[int]) -> Ints:
     return np.repeat(np.array(numbers, np.int64), counts)
 
 
-def _nullable(cursor: Cursor) -> Spans:
+def _nullable(cursor: LockstepCursor) -> Spans:
     """Bytes behind their length, -1 for null."""
     sizes = cursor.zigzag(_AT)
     null = sizes == -1
@@ -133,7 +133,7 @@ def _nullable(cursor: Cursor) -> Spans:
     return Spans(begins, sizes, pa.binary(), _AT, valid=~null if null.any() else None)
 
 
-def _headers(cursor: Cursor) -> Lists:
+def _headers(cursor: LockstepCursor) -> Lists:
     """Name and value of each, those of all records by their number. Raises Odd for records with very many."""
     counts = cursor.zigzag(_AT)
     if len(counts) and not 0 <= counts.min() <= counts.max() <= HEADERS_MAX:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from exporter.fetch.codecs import Bad, Stream
+from exporter.fetch.codecs import BadBytes, Stream
 from exporter.text import why
 
 _SKIP_BYTES = 1 << 20
@@ -13,7 +13,7 @@ class CorruptBatch(ValueError):
     """Bytes that cannot be what the broker was given."""
 
 
-class Counted:
+class CountedStream:
     """A stream, and how far it was read."""
 
     def __init__(self, stream: Stream) -> None:
@@ -21,13 +21,13 @@ class Counted:
         self.at = 0
 
     def read_some(self, size: int) -> bytes:
-        """Raises Bad, whatever the codec raises of what it is given."""
+        """Raises BadBytes, whatever the codec raises of what it is given."""
         try:
             found = self._stream.read(size)
         except (ValueError, MemoryError):
             raise
         except Exception as error:
-            raise Bad(f"what was packed does not unpack: {why(error)}") from error
+            raise BadBytes(f"what was packed does not unpack: {why(error)}") from error
         self.at += len(found)
         return found
 

@@ -78,7 +78,7 @@ class Spelling:
 
 
 @dataclass(frozen=True)
-class Items:
+class CasedItems:
     """Of an array."""
 
     item: Inside
@@ -91,7 +91,7 @@ class Values:
     item: Inside
 
 
-Inside: TypeAlias = Spelling | Items | Values | None
+Inside: TypeAlias = Spelling | CasedItems | Values | None
 """What is spelled alike in a value of a type; None if nothing is."""
 
 
@@ -102,7 +102,7 @@ def _inside(kind: pa.DataType) -> Inside:
         return None
     field = kind.item_field if pa.types.is_map(kind) else kind.value_field
     item = None if is_evolved(field) else _inside(field.type)
-    return None if item is None else Values(item) if pa.types.is_map(kind) else Items(item)
+    return None if item is None else Values(item) if pa.types.is_map(kind) else CasedItems(item)
 
 
 def spelled_type(kind: pa.DataType, spelling: Inside, path: str = "$") -> pa.DataType:
@@ -115,7 +115,7 @@ def spelled_type(kind: pa.DataType, spelling: Inside, path: str = "$") -> pa.Dat
         return pa.struct(
             [one.with_type(spelled_type(one.type, deep.get(one.name), f"{path}.{one.name}")) for one in fields]
         )
-    if isinstance(spelling, Items) and types.is_list(kind):
+    if isinstance(spelling, CasedItems) and types.is_list(kind):
         item = kind.value_field
         return pa.list_(item.with_type(spelled_type(item.type, spelling.item, f"{path}[]")))
     if isinstance(spelling, Values) and types.is_map(kind):

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 
 @dataclass(frozen=True)
-class Decoded:
+class DecodedBatch:
     """A decoded batch: each input row is in exactly one of `good` and `bad`.
 
     table: one row per good record: the declared columns, `_rescued` (string) and `_event_time`

@@ -1,6 +1,6 @@
 """From the values of one event type to the rows of its table, or to reasons: what is common to all formats.
 
-    values ── the format's reader ── Read ── event time within bounds ── years that a table holds ── Decoded
+    values ── the format's reader ── Read ── event time within bounds ── years that a table holds ── DecodedBatch
 
 Runs on Spark executors. Must never let a value become null in silence, drop a record, or look at a clock.
 """
@@ -19,7 +19,7 @@ from exporter.arrow.years import Years
 from exporter.core.columns import JsonText
 from exporter.core.routing import Routing
 from exporter.core.schemas import NO_SCHEMAS, KnownSchemas
-from exporter.formats.decoded import Decoded
+from exporter.formats.decoded import DecodedBatch
 from exporter.formats.event_times import EventTimes
 from exporter.formats.evolving import never_refusing
 from exporter.formats.format import Format
@@ -74,7 +74,7 @@ class Decoder:
         schema = pa.schema([]) if empty else form.schema(wanted, event_type)
         return cls(event_type, schema, routing, form, json_text)
 
-    def decode(self, values: pa.BinaryArray, timestamps: pa.TimestampArray) -> Decoded:
+    def decode(self, values: pa.BinaryArray, timestamps: pa.TimestampArray) -> DecodedBatch:
         """Decode values with their Kafka timestamps (timestamp[us], any zone); under 2 GB per batch."""
         read = self.reader.read(values)
         rows, ignored, kafka = read.rows, read.ignored, timestamps.cast(US)
@@ -95,7 +95,7 @@ class Decoder:
             bad += [(rows[at].as_py(), "decode", reason) for at, reason in beyond.items()]
             within = all_but(numbered(len(rows)), sorted(beyond))
             table, rows, ignored = table.take(within), rows.take(within), ignored.take(within)
-        return Decoded(
+        return DecodedBatch(
             table,
             rows,
             sorted(bad),

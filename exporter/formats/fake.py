@@ -18,7 +18,7 @@ from exporter.core.routing import Routing, TypeFrom
 from exporter.errors import ConfigError
 from exporter.formats.format import Read
 from exporter.formats.marks import declared_only, holds_json, is_evolved
-from exporter.formats.said import Said
+from exporter.formats.said import SaidType
 from exporter.formats.schema import arrow_schema
 from exporter.text import shorten
 
@@ -32,7 +32,7 @@ class _Bad(Exception):
     """One value is bad; the text is the reason."""
 
 
-class Pairs:
+class FakeFormat:
     """See Format."""
 
     def schema(self, spark_json: str, event_type: str) -> pa.Schema:
@@ -87,7 +87,7 @@ class PairsReader:
         if not event_type or not {field.type for field in schema} <= _CARRIED:
             raise TypeError("a reader is of one event type, and of a schema that its format has made")
         time = routing.event_time
-        self._said = Said(event_type, routing)
+        self._said = SaidType(event_type, routing)
         self._schema = schema
         self._known = schema if routing.unknown_fields == "rescue" else declared_only(schema)
         self._policy = routing.unknown_fields

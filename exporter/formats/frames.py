@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exporter.arrow.kafka_time import KEPT_BYTES, VALUE_BYTES
-from exporter.core.schemas import NO_SCHEMAS, KnownSchemas, Unknown, called, can_be
+from exporter.core.schemas import NO_SCHEMAS, KnownSchemas, UnknownId, called, can_be
 from exporter.core.value_format import ValueFormat
-from exporter.formats.glue import Opened, named_by_frames, opened, placed
-from exporter.formats.named_by_headers import Named, named
+from exporter.formats.glue import InflatedValues, named_by_frames, opened, placed
+from exporter.formats.named_by_headers import NamedByHeaders, named
 from offsets.ranges import TopicPartition
 
 HEAD = 5
@@ -105,7 +105,7 @@ def framed(batch: pa.RecordBatch, tp: TopicPartition, form: ValueFormat, schemas
         for row, decision in zip(rows.tolist(), decided, strict=True):
             if decision is None:
                 missing[schema_id] = min(row, missing.get(schema_id, row))
-            elif isinstance(decision, Unknown):
+            elif isinstance(decision, UnknownId):
                 unknown[row] = f"{UNKNOWN}: {called(schema_id)}"
     return numbers.framed(schemas, missing, unknown)
 
@@ -165,9 +165,9 @@ class _Numbers:
         ids[[*odd, *(row for row in unknown if which[row] >= 0)]] = NO_ID
         return Framed(ids, missing, {**unknown, **odd}, read.named.framed(read.bodies, aliases))
 
-    def _opened(self, named: Named, schemas: KnownSchemas) -> Opened:
+    def _opened(self, named: NamedByHeaders, schemas: KnownSchemas) -> InflatedValues:
         if self._form.frame != "glue":
-            return Opened(named, self._batch.column("value"), {})
+            return InflatedValues(named, self._batch.column("value"), {})
         read = opened(self._batch, named)
         return placed(read, self._batch, schemas) if self._form.kind == "protobuf" else read
 

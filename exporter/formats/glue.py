@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from exporter.arrow.kafka_time import VALUE_BYTES
 from exporter.core.schemas import KnownSchemas, guid_number
-from exporter.formats.named_by_headers import NOTHING, Head, Named
+from exporter.formats.named_by_headers import NOTHING, Head, NamedByHeaders
 from exporter.formats.protobuf.numbered import indexes, number_of
 
 HEAD = 18
@@ -34,30 +34,30 @@ _ALL = 2**31 - 1
 
 
 @dataclass(frozen=True)
-class Opened:
+class InflatedValues:
     """Of as many values from the first one on as may be inflated at once. bodies: what stands behind their frames.
 
     damaged: rows that cannot be read -> why.
     """
 
-    named: Named
+    named: NamedByHeaders
     bodies: pa.BinaryArray
     damaged: dict[int, str]
 
 
-def named_by_frames(values: pa.BinaryArray) -> Named:
+def named_by_frames(values: pa.BinaryArray) -> NamedByHeaders:
     """What the frames of values say."""
     encoded = pc.binary_slice(values, 0, HEAD).dictionary_encode()
     heads = [*map(_head, encoded.dictionary.to_pylist()), Head(NOTHING)]
-    return Named(heads, pc.fill_null(encoded.indices, NOTHING).to_numpy(zero_copy_only=False).astype(np.int64))
+    return NamedByHeaders(heads, pc.fill_null(encoded.indices, NOTHING).to_numpy(zero_copy_only=False).astype(np.int64))
 
 
-def opened(batch: pa.RecordBatch, named: Named) -> Opened:
+def opened(batch: pa.RecordBatch, named: NamedByHeaders) -> InflatedValues:
     """What stands behind frames. Of a value that is too long not all may be there: it stays as it is."""
     bodies = pc.binary_slice(batch.column("value"), HEAD, _ALL)
     packed = np.array([head.is_packed for head in named.heads])[named.which] & _is_whole(batch)
     if not packed.any():
-        return Opened(named, bodies, {})
+        return InflatedValues(named, bodies, {})
     damaged: dict[int, str] = {}
     taken: list[bytes | None] = []
     size = 0
@@ -73,10 +73,10 @@ def opened(batch: pa.RecordBatch, named: Named) -> Opened:
         taken.append(body)
         if size >= PART_BYTES:
             break
-    return Opened(replace(named, which=named.which[: len(taken)]), pa.array(taken, pa.binary()), damaged)
+    return InflatedValues(replace(named, which=named.which[: len(taken)]), pa.array(taken, pa.binary()), damaged)
 
 
-def placed(of: Opened, batch: pa.RecordBatch, schemas: KnownSchemas) -> Opened:
+def placed(of: InflatedValues, batch: pa.RecordBatch, schemas: KnownSchemas) -> InflatedValues:
     """The same of Protobuf: the numbers of messages are the indexes that Confluent's frame would have."""
     heads: dict[tuple[int, int], int] = {}
     bodies, which, damaged = of.bodies.to_pylist(), of.named.which.tolist(), dict(of.damaged)
@@ -92,7 +92,9 @@ def placed(of: Opened, batch: pa.RecordBatch, schemas: KnownSchemas) -> Opened:
                 number, bodies[row] = found[0], body[found[1] :]
         which[row] = NOTHING if body is None else heads.setdefault((at, number), len(heads))
     made = [_with_indexes(of.named.heads[at], number, schemas) for at, number in heads]
-    return Opened(Named([*made, Head(NOTHING)], np.array(which, np.int64)), pa.array(bodies, pa.binary()), damaged)
+    return InflatedValues(
+        NamedByHeaders([*made, Head(NOTHING)], np.array(which, np.int64)), pa.array(bodies, pa.binary()), damaged
+    )
 
 
 def inflated(body: bytes) -> bytes | str:

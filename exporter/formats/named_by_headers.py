@@ -35,7 +35,7 @@ class Head(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedByHeaders:
     """Of a batch. heads: different ones. which: of each row the head; NOTHING of a row without one, and of nulls."""
 
     heads: Sequence[Head]
@@ -55,7 +55,7 @@ class Named:
         return pc.binary_join_element_wise(frames, values, pa.scalar(b"", pa.binary()))
 
 
-def named(batch: pa.RecordBatch, form: ValueFormat) -> Named | None:
+def named(batch: pa.RecordBatch, form: ValueFormat) -> NamedByHeaders | None:
     """What the headers of a batch say of its values; None where no header says anything."""
     if "headers" not in batch.schema.names:
         return None
@@ -65,7 +65,7 @@ def named(batch: pa.RecordBatch, form: ValueFormat) -> Named | None:
         return None
     encoded = pc.if_else(there, told, pa.scalar(None, pa.binary())).dictionary_encode()
     heads = [head_of(raw, form.kind == "protobuf") for raw in encoded.dictionary.to_pylist()]
-    return Named(heads, pc.fill_null(encoded.indices, NOTHING).to_numpy(zero_copy_only=False).astype(np.int64))
+    return NamedByHeaders(heads, pc.fill_null(encoded.indices, NOTHING).to_numpy(zero_copy_only=False).astype(np.int64))
 
 
 def head_of(raw: bytes, protobuf: bool) -> Head:

@@ -14,7 +14,7 @@ TEXTS_KEPT = 10_000
 """Event types of which it is remembered whether they fit."""
 
 
-class Said:
+class SaidType:
     """Of one table: its own event type, or whatever the rules of the configuration lead to it (ROUTE).
 
     A router may have seen less of a value than who reads it: only the whole value tells that a key is there twice.

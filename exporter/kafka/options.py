@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from exporter.kafka.kerberos import Kerberos, check_installed
-from exporter.kafka.tokens.desk import Asked
+from exporter.kafka.tokens.desk import DeskClient
 from exporter.kafka.tokens.provider import provider_of
 from exporter.secrets import jaas_text, keep_secret
 from exporter.settings.kafka_client import KafkaClient
@@ -86,7 +86,7 @@ def _key_store(certificates: Path, key: Path | None) -> dict[str, str]:
     return {"ssl.keystore.certificate.chain": pem_text(certificates), "ssl.keystore.key": text}
 
 
-def _by_token(desk: Asked) -> dict[str, str]:
+def _by_token(desk: DeskClient) -> dict[str, str]:
     """Of a client in the JVM, which asks this process for its tokens: the same, whatever they are made from."""
     module = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
     return {

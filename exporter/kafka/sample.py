@@ -24,7 +24,7 @@ STALL_SECS = 20.0
 POLL_MS = 500
 
 
-class Taken(NamedTuple):
+class SampledRecord(NamedTuple):
     """One record. timestamp_ms: since 1970; None if it has none. value: None too if it is longer than was asked for.
 
     value_bytes: how long it is; None for a tombstone.
@@ -39,7 +39,7 @@ class Taken(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
-class Stretch(NamedTuple):
+class SampledOffsets(NamedTuple):
     """Offsets of a partition."""
 
     tp: TopicPartition
@@ -75,11 +75,11 @@ def stretches(first: int, end: int, quota: int) -> list[range]:
     return [found[0], found[-1], *found[1:-1]]
 
 
-def spread(first: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int], count: int) -> list[Stretch]:
+def spread(first: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int], count: int) -> list[SampledOffsets]:
     """The stretches of a sample of `count` records, all beginnings first, then all ends. Pure."""
     wanted = quotas({tp: max(0, end[tp] - first[tp]) for tp in end}, count)
     found = [
-        (order, Stretch(tp, offsets))
+        (order, SampledOffsets(tp, offsets))
         for tp, quota in sorted(wanted.items())
         for order, offsets in enumerate(stretches(first[tp], end[tp], quota))
     ]
@@ -89,7 +89,9 @@ def spread(first: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int
 class Sample:
     """The records of some stretches, read as they are asked for. unread: what could not be read, in words."""
 
-    def __init__(self, client: Mapping[str, Any], wanted: Sequence[Stretch], isolation: str, bytes_max: int) -> None:
+    def __init__(
+        self, client: Mapping[str, Any], wanted: Sequence[SampledOffsets], isolation: str, bytes_max: int
+    ) -> None:
         """client: keywords of kafka-python's clients. bytes_max: of a value that is kept."""
         self._client = client
         self._wanted = wanted
@@ -97,7 +99,7 @@ class Sample:
         self._bytes_max = bytes_max
         self.unread: list[str] = []
 
-    def __iter__(self) -> Iterator[Taken]:
+    def __iter__(self) -> Iterator[SampledRecord]:
         from kafka import KafkaConsumer
         from kafka.errors import KafkaError
 
@@ -117,7 +119,7 @@ class Sample:
                 with suppress(KafkaError):
                     consumer.close(timeout_ms=CLOSE_TIMEOUT_MS)
 
-    def _read(self, consumer: Any, stretch: Stretch) -> Iterator[Taken]:
+    def _read(self, consumer: Any, stretch: SampledOffsets) -> Iterator[SampledRecord]:
         from kafka import TopicPartition as KafkaTopicPartition
 
         at, stop = KafkaTopicPartition(*stretch.tp), stretch.offsets.stop
@@ -134,12 +136,12 @@ class Sample:
                 self._tell(stretch, f"nothing came from offset {position} on for {STALL_SECS:.0f} s")
                 return
 
-    def _taken(self, tp: TopicPartition, record: Any) -> Taken:
+    def _taken(self, tp: TopicPartition, record: Any) -> SampledRecord:
         value: bytes | None = record.value
         size = None if value is None else len(value)
         known = None if record.timestamp is None or record.timestamp < 0 else int(record.timestamp)
         kept = value if size is not None and size <= self._bytes_max else None
-        return Taken(tp, record.offset, known, record.key, kept, size, tuple(record.headers or ()))
+        return SampledRecord(tp, record.offset, known, record.key, kept, size, tuple(record.headers or ()))
 
-    def _tell(self, stretch: Stretch, why: str) -> None:
+    def _tell(self, stretch: SampledOffsets, why: str) -> None:
         self.unread.append(f"{stretch.tp} from offset {stretch.offsets.start} on: {why}")

@@ -37,7 +37,7 @@ EXPORTER = "exporter-"
 
 
 @dataclass(frozen=True)
-class Member:
+class GroupMember:
     """A member of a consumer group. partitions: what it is assigned; none while the group rebalances."""
 
     id: str
@@ -200,7 +200,7 @@ class TopicReader:
         missing = [tp for tp in tps if found.get(tp, -1) < 0]
         return {**found, **(self.end_offsets(missing) if missing else {})}
 
-    def members(self, group: str) -> tuple[Member, ...]:
+    def members(self, group: str) -> tuple[GroupMember, ...]:
         """Who is in a consumer group, also while it is rebalancing."""
         return self._members(self._ask(self._admin.describe_groups, [group]).get(group, {}))
 
@@ -212,9 +212,9 @@ class TopicReader:
         return {member.id: member.partitions for member in self._members(described)}
 
     @staticmethod
-    def _members(described: Mapping[str, Any]) -> tuple[Member, ...]:
+    def _members(described: Mapping[str, Any]) -> tuple[GroupMember, ...]:
         return tuple(
-            Member(one["member_id"], one["client_id"], one["client_host"], _assigned(one["member_assignment"]))
+            GroupMember(one["member_id"], one["client_id"], one["client_host"], _assigned(one["member_assignment"]))
             for one in described.get("members") or ()
         )
 

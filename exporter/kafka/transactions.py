@@ -56,7 +56,7 @@ class RecordTooLarge(Exception):
     """Of a transaction a record is larger than may be sent, or than the topic takes."""
 
 
-class Progress(NamedTuple):
+class GroupProgress(NamedTuple):
     """What a consumer group has of one topic, on its partition 0. offset: the one after the last record of ours."""
 
     offset: int
@@ -68,7 +68,7 @@ def partition_of(key: bytes, partitions: int) -> int:
     return int((murmur2(key) & 0x7FFFFFFF) % partitions)
 
 
-class Transactions:
+class TransactionalProducer:
     """The producer of one transactional id and topic. Not thread-safe."""
 
     def __init__(self, client: Mapping[str, Any], id: str, topic: str, record_bytes_max: int, compression: str) -> None:
@@ -100,7 +100,9 @@ class Transactions:
         self._producer._transaction_manager._supports_epoch_bump = lambda: False
         self._asked(self._producer.init_transactions)
 
-    def send(self, records: Iterable[Outgoing], progress: Mapping[str, Progress], job: str, flush_every: int) -> int:
+    def send(
+        self, records: Iterable[Outgoing], progress: Mapping[str, GroupProgress], job: str, flush_every: int
+    ) -> int:
         """Commit records and progress (group -> what it is to have) as one; the offset after the last one that went to
         partition 0, or 0.
 
@@ -117,7 +119,9 @@ class Transactions:
         with suppress(KafkaError):  # what it still has is sent anew, or by somebody else
             producer.close(timeout=CLOSE_TIMEOUT_MS / 1000)
 
-    def _send(self, records: Iterable[Outgoing], progress: Mapping[str, Progress], job: str, flush_every: int) -> int:
+    def _send(
+        self, records: Iterable[Outgoing], progress: Mapping[str, GroupProgress], job: str, flush_every: int
+    ) -> int:
         producer, sent, last = self._producer, [], 0
         producer.begin_transaction()
         for record in records:
@@ -174,7 +178,7 @@ def _meant(error: BaseException, id: str, topic: str, first: BaseException | Non
     return BrokerSilent(f"the broker did not take a transaction of {id}: {type(error).__name__}: {error}")
 
 
-def progress_of(client: Mapping[str, Any], group: str, topic: str, settled: bool) -> Progress | None:
+def progress_of(client: Mapping[str, Any], group: str, topic: str, settled: bool) -> GroupProgress | None:
     """What a group has of a topic; None if it has nothing.
 
     settled: wait until no transaction is open that might change it; else it is what was committed last. Raises
@@ -190,7 +194,7 @@ def progress_of(client: Mapping[str, Any], group: str, topic: str, settled: bool
             found = consumer.committed(KafkaTopicPartition(topic, 0), metadata=True, timeout_ms=WAIT_MS)
     except (KafkaError, OSError) as error:
         raise _meant(error, group, topic) from error
-    return None if found is None else Progress(found.offset, found.metadata or "")
+    return None if found is None else GroupProgress(found.offset, found.metadata or "")
 
 
 class Committed(NamedTuple):

@@ -39,7 +39,7 @@ HINT = (
 
 
 @dataclass(frozen=True)
-class Loss:
+class AccidentLoss:
     """One partition of a table that an accident hit: its position, and through which offset the table holds all."""
 
     position: Position
@@ -52,7 +52,7 @@ class Loss:
         return self.held < self.position.offset or self.withdrawn
 
 
-class History:
+class AppHistory:
     """A table's log as one app sees it, up to the version of a view."""
 
     def __init__(self, table: DeltaTable, app: str, view: TableView) -> None:
@@ -61,9 +61,9 @@ class History:
         self.view = view
         self._views = {view.version: view}
         self._files: dict[int, list[dict[str, Any]]] = {}
-        self._older: dict[int, Mapping[TopicPartition, Loss]] = {}
+        self._older: dict[int, Mapping[TopicPartition, AccidentLoss]] = {}
         self._own: dict[int, list[dict[str, Any]]] = {}
-        self._taken: dict[int, Taken] = {}
+        self._taken: dict[int, TakenFiles] = {}
 
     @cached_property
     def _untrusted(self) -> tuple[tuple[LoggedCommit, ...], str]:
@@ -119,13 +119,13 @@ class History:
         return all(one.through >= one.was for one in setbacks)
 
     @cached_property
-    def losses(self) -> Mapping[TopicPartition, Loss]:
+    def losses(self) -> Mapping[TopicPartition, AccidentLoss]:
         """What the accidents did to each partition that has a position. Raises LogCleaned, TableUnreadable."""
         transactions, found = self.view.transactions, {}
         for tp, position in live_positions(transactions, self._app).items():
             through = held(position.offset, [self._setback(logged, tp) for logged in self.accidents])
             condemned = condemned_offsets(transactions, self._app, tp, KINDS_SETTLED) if self.accidents else frozenset()
-            found[tp] = Loss(position, through, any(offset > through for offset in condemned))
+            found[tp] = AccidentLoss(position, through, any(offset > through for offset in condemned))
         return found
 
     def _at(self, version: int) -> TableView:
@@ -201,7 +201,7 @@ class History:
         if position is None or position.epoch < self._since_epoch(tp):
             return start
         if version not in self._older:
-            self._older[version] = History(self._table, self._app, then).losses
+            self._older[version] = AppHistory(self._table, self._app, then).losses
         return self._older[version][tp].held
 
     def _first_lost(self, logged: LoggedCommit, tp: TopicPartition, start: int) -> int:
@@ -209,7 +209,7 @@ class History:
         if logged.version not in self._taken:
             gone = set(logged.removed)
             before = self._files_at(logged.version - 1)
-            self._taken[logged.version] = Taken([add for add in before if add["path"] in gone])
+            self._taken[logged.version] = TakenFiles([add for add in before if add["path"] in gone])
         return self._taken[logged.version].first(tp, self._since_epoch(tp), start)
 
     def broken(self) -> InvariantBroken:
@@ -260,7 +260,7 @@ class History:
         )
 
 
-def shown(losses: Mapping[TopicPartition, Loss]) -> str:
+def shown(losses: Mapping[TopicPartition, AccidentLoss]) -> str:
     """events-0 offsets 120..199, events-1 offsets 7..9"""
     parts = [f"{tp} offsets {loss.held + 1}..{loss.position.offset}" for tp, loss in sorted(losses.items())]
     return ", ".join(parts[:SHOWN_MAX]) + (f" and {len(parts) - SHOWN_MAX} more" if len(parts) > SHOWN_MAX else "")
@@ -272,7 +272,7 @@ def check_accidents(table: DeltaTable, app: str, view: TableView, logged: Sequen
     Not if it has been repaired since: whoever worked before then finds its epoch closed.
     """
     if any(one.rewinds for one in logged):
-        history = History(table, app, view)
+        history = AppHistory(table, app, view)
         if history.accidents:
             raise history.broken()
 
@@ -288,7 +288,7 @@ def gone(event_type: str, what: str, positions: Mapping[TopicPartition, int]) ->
     )
 
 
-class Taken:
+class TakenFiles:
     """The files that an operation took away: which offsets they may hold, by their tags, else by their statistics."""
 
     def __init__(self, adds: Iterable[Mapping[str, Any]]) -> None:

@@ -50,7 +50,7 @@ def scratch_in(folder: Path) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Said:
+class LoggedEvent:
     """One event of an exporter's log. at: seconds since 1970, by its own clock."""
 
     at: float
@@ -58,7 +58,7 @@ class Said:
     fields: Mapping[str, Any]
 
 
-class Child:
+class ChildProcess:
     """A Python process in a session of its own. Ctrl-C does not reach it; `close` does, and all that it started.
 
     Its temporary files stand in a folder beside its log, which goes with it.
@@ -76,7 +76,7 @@ class Child:
         self.ended_at: float | None = None
         self._stopped = False
         self._read = 0
-        self._events: list[Said] = []
+        self._events: list[LoggedEvent] = []
         self._scratch = log.with_suffix(".tmp")
         with log.open("wb") as errors, answer.open("wb") if answer else nullcontext(errors) as output:
             self._process = subprocess.Popen(
@@ -136,7 +136,7 @@ class Child:
             self._process.stdin.close()
         shutil.rmtree(self._scratch, ignore_errors=True)
 
-    def events(self) -> list[Said]:
+    def events(self) -> list[LoggedEvent]:
         """Everything that it has said so far, in order."""
         with self.log.open("rb") as log:
             log.seek(self._read)
@@ -150,10 +150,10 @@ class Child:
                 said = None
             if isinstance(said, dict) and "event" in said and "time" in said:
                 at = datetime.fromisoformat(said["time"].replace("Z", "+00:00")).timestamp()
-                self._events.append(Said(at, said["event"], said))
+                self._events.append(LoggedEvent(at, said["event"], said))
         return self._events
 
-    def first(self, name: str) -> Said | None:
+    def first(self, name: str) -> LoggedEvent | None:
         """The first event of this name."""
         return next((said for said in self.events() if said.name == name), None)
 

@@ -74,7 +74,7 @@ class Troubles:
 WELL = Troubles()
 
 
-class Fate(Enum):
+class RequestFate(Enum):
     """What becomes of one request."""
 
     PASSED = auto()
@@ -103,7 +103,7 @@ class FaultyProxy:
         self._puts = 0
         self.requests: Counter[str] = Counter()
         """Kind (kind_of) -> requests that came."""
-        self.fates: Counter[Fate] = Counter()
+        self.fates: Counter[RequestFate] = Counter()
         """What became of them."""
 
     @property
@@ -151,7 +151,7 @@ class FaultyProxy:
         """A connection to the server, opened with its first request."""
         return http.client.HTTPConnection(*self._target, timeout=REPLY_SECS_MAX)
 
-    def fate(self, method: str, target: str, kind: str) -> Fate:
+    def fate(self, method: str, target: str, kind: str) -> RequestFate:
         """Let a request wait as long as it has to; what is to become of it then."""
         with self._lock:
             self.requests[kind] += 1
@@ -165,16 +165,16 @@ class FaultyProxy:
             self.fates[fate] += 1
         return fate
 
-    def _drawn(self, troubles: Troubles, method: str) -> Fate:
+    def _drawn(self, troubles: Troubles, method: str) -> RequestFate:
         if self._random.random() < troubles.throttled:
-            return Fate.THROTTLED
+            return RequestFate.THROTTLED
         if method == "PUT":
             self._puts += 1
             if _hits(self._puts, troubles.lost_every):
-                return Fate.LOST
+                return RequestFate.LOST
             if _hits(self._puts, troubles.failed_every):
-                return Fate.FAILED
-        return Fate.PASSED
+                return RequestFate.FAILED
+        return RequestFate.PASSED
 
     def _listen(self) -> None:
         if self._server is None:
@@ -264,15 +264,15 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _pass(self) -> None:
         fate = self.server.proxy.fate(self.command, self.path, kind_of(self.command, self.path, self.headers))
-        if fate is Fate.THROTTLED:
+        if fate is RequestFate.THROTTLED:
             for _ in _body(self.rfile, self.headers):
                 pass
             self._refuse(*SLOW_DOWN)
             return
         reply = self._forwarded()
-        if fate is Fate.LOST:
+        if fate is RequestFate.LOST:
             self.close_connection = True
-        elif fate is Fate.FAILED:
+        elif fate is RequestFate.FAILED:
             reply.read()
             self._refuse(*INTERNAL)
         else:

@@ -22,7 +22,7 @@ from prometheus_client import make_wsgi_app
 
 from exporter.errors import ConfigError
 from exporter.listening import family_of
-from exporter.monitor.history import EVERY_SECS, History
+from exporter.monitor.history import EVERY_SECS, PointHistory
 from exporter.monitor.metrics import registry
 from exporter.monitor.watch import Watch
 from exporter.told.live import SCRIPT, live_page
@@ -56,7 +56,7 @@ class Health:
         self._busy_secs_max = busy_secs_max
         self._clock = clock
         self._metrics = make_wsgi_app(registry(lambda: watch.snapshot))
-        self._history = History()
+        self._history = PointHistory()
         self._page, self._page_until = "", float("-inf")
 
     def late(self) -> str:

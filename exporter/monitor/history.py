@@ -13,7 +13,7 @@ POINTS_MAX = 360
 """One hour."""
 
 
-class History:
+class PointHistory:
     """points: the oldest first."""
 
     def __init__(self) -> None:

@@ -7,9 +7,9 @@ from concurrent.futures import TimeoutError as TookTooLong
 from dataclasses import dataclass
 
 from exporter.aside import aside
-from exporter.catalog.catalog import Entry, with_scheme
+from exporter.catalog.catalog import CatalogEntry, with_scheme
 from exporter.catalog.names import catalog_name, clashes
-from exporter.catalog.registrar import Registered, Registrar
+from exporter.catalog.registrar import CatalogOutcome, Registrar
 from exporter.catalog.statements import database_statement, statement
 from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import ConfigError, ExporterError
@@ -44,11 +44,11 @@ def statements(settings: Settings, dialect: str, only: Collection[str] = ()) -> 
     found, database = _chosen(settings, only), settings.catalog_database
     told = [Statement("", database, database_statement(dialect, database))] if database else []
     for name, event_type in found.items():
-        entry = Entry(name, with_scheme(settings.store.uri(table_folder(event_type))))
+        entry = CatalogEntry(name, with_scheme(settings.store.uri(table_folder(event_type))))
         told.append(Statement(event_type, name, statement(dialect, database, entry)))
     for job in () if only else stored_jobs(settings.store):
         if (name := catalog_name(job)) not in found:
-            entry = Entry(name, with_scheme(settings.store.uri(f"{DERIVED_FOLDER}/{job}")))
+            entry = CatalogEntry(name, with_scheme(settings.store.uri(f"{DERIVED_FOLDER}/{job}")))
             told.append(Statement(f"{DERIVED_FOLDER}/{job}", name, statement(dialect, database, entry)))
     return told
 
@@ -61,7 +61,9 @@ def left_out(settings: Settings) -> list[str]:
     ]
 
 
-def register_all(settings: Settings, lake: Lake, only: Collection[str] = ()) -> Iterator[tuple[str, Registered | str]]:
+def register_all(
+    settings: Settings, lake: Lake, only: Collection[str] = ()
+) -> Iterator[tuple[str, CatalogOutcome | str]]:
     """Register the tables now, one after the other: what became of each, or why it failed. Raises ConfigError."""
     registrar = registrar_of(settings, lake)
     if registrar is None:

@@ -14,7 +14,7 @@ from exporter.core.routing import DEAD_LETTERS
 from exporter.core.valid_through import as_text
 from exporter.errors import InvariantBroken, LogCleaned
 from exporter.kafka.topics import partitions_of
-from exporter.lake.accidents import History
+from exporter.lake.accidents import AppHistory
 from exporter.lake.said import said_through
 from exporter.lake.views import views_of
 from exporter.settings.model import Settings
@@ -116,7 +116,7 @@ def _logged(check: LogCheck, tps: list[TopicPartition]) -> tuple[Logged | None, 
 def _names(bench: Workbench, name: str, view: TableView) -> tuple[Named, str]:
     """What others have named in the table's log since the app's last commit, and the accident that it tells of."""
     app = bench.lake.app
-    history = History(bench.lake.table(name), app, view)
+    history = AppHistory(bench.lake.table(name), app, view)
     try:
         others = [one for one in history.since if own_metadata(one.user_metadata).get("app") != app]
         accidents = [f"{one.operation} at version {one.version}" for one in history.accidents]

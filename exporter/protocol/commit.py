@@ -20,7 +20,7 @@ from typing import Any
 from exporter.core.coordination import Offer, OfferedClaim
 from exporter.core.evolved import fitting
 from exporter.core.order import StagingBudget
-from exporter.core.outcome import Held, Landed, Outcome, Prepared, Refused, Report, Settled, Stale, Unknown, resolve
+from exporter.core.outcome import HeldBack, Landed, Outcome, Prepared, Refused, Report, Settled, Stale, Unknown, resolve
 from exporter.core.user_metadata import claimed, user_metadata
 from exporter.core.writers import Claim, StagedFile
 from exporter.errors import InvariantBroken, TableUnreadable
@@ -32,7 +32,7 @@ from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.protocol.offering import lightened
 from exporter.protocol.ready import FileWriter
-from exporter.protocol.through import Said, ThroughTimes
+from exporter.protocol.through import ThroughSaid, ThroughTimes
 from exporter.protocol.trusted import TrustedTables
 from exporter.text import first_line
 from exporter.wal.journal import Journal
@@ -152,12 +152,12 @@ class DeltaCommitter:
         self._based_on[event_type] = self.checked_through(event_type)
         commit_id = uuid.uuid4().hex
         if held := self._journal.begin(event_type, self._intents(event_type, ready, commit_id)):
-            ready, aside = [], [*aside, *(Settled(claim, Held(held)) for claim in ready)]
+            ready, aside = [], [*aside, *(Settled(claim, HeldBack(held)) for claim in ready)]
         tokens, lost = self._leased(ready)
         if lost:
             self._journal.settle(event_type, {}, [(claim.key.tp, commit_id) for claim in lost])
             ready = [claim for claim in ready if claim not in lost]
-            aside += [Settled(claim, Held("its lease is lost")) for claim in lost]
+            aside += [Settled(claim, HeldBack("its lease is lost")) for claim in lost]
         offers = tuple(replace(claim, offers=(*claim.offers, commit_id)) for claim in ready)
         return Prepared(event_type, commit_id, offers, tuple(aside), tokens, started)
 
@@ -330,7 +330,7 @@ class DeltaCommitter:
         settled = []
         for claim in offers:
             ids = {commit_id for commit_id, version in logged.items() if version > claim.base_version}
-            outcome: Outcome | Stale | Held = resolve(claim, ids, view.position(self._lake.app, claim.key.tp))
+            outcome: Outcome | Stale | HeldBack = resolve(claim, ids, view.position(self._lake.app, claim.key.tp))
             if isinstance(outcome, Unknown) and (isinstance(error, _TableChanged) or table.not_synced(error)):
                 outcome = Stale(first_line(error) if table.not_synced(error) else str(error))
             settled.append(Settled(claim, outcome))
@@ -368,8 +368,8 @@ def _report(prepared: Prepared, settled: Sequence[Settled], version: int | None 
     return Report(prepared.event_type, version, secs, (*settled, *prepared.aside), error)
 
 
-def _times(offers: Sequence[Claim]) -> list[Said]:
-    return [Said(claim.key.tp, claim.new, claim.time_ms) for claim in offers]
+def _times(offers: Sequence[Claim]) -> list[ThroughSaid]:
+    return [ThroughSaid(claim.key.tp, claim.new, claim.time_ms) for claim in offers]
 
 
 def _app_id(app: str, claim: Claim) -> str:

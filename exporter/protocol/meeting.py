@@ -21,7 +21,7 @@ from exporter.lake.properties import check_properties
 from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.protocol.anchor import ATTEMPTS_MAX, Anchors, Failed, Moved, Switched
-from exporter.protocol.reading import TABLE_THREADS, Reader
+from exporter.protocol.reading import TABLE_THREADS, TablesReader
 from offsets import Invariant
 from offsets.crosscheck import TableState
 from offsets.positions import Position
@@ -34,7 +34,7 @@ log = get_logger(__name__)
 class MetTypes:
     """Anchors the types that one task's rounds meet. Keeps nothing; callable from every thread."""
 
-    def __init__(self, *, anchors: Anchors, topics: TopicReader, reader: Reader) -> None:
+    def __init__(self, *, anchors: Anchors, topics: TopicReader, reader: TablesReader) -> None:
         self._lake = anchors.lake
         self._anchors = anchors
         self._topics = topics

@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from exporter.core.coordination import Merged, Offer
-from exporter.core.merging import Choice, beyond, choose, malformed, merged_metadata, settled
+from exporter.core.merging import MergedOffers, beyond, choose, malformed, merged_metadata, settled
 from exporter.core.valid_through import as_ms
 from exporter.errors import InvariantBroken, TableUnreadable
 from exporter.faults import Fault, point
@@ -28,7 +28,7 @@ from exporter.lake.table import DeltaTable
 from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.protocol.offering import whole
-from exporter.protocol.through import Said, ThroughTimes, said_later
+from exporter.protocol.through import ThroughSaid, ThroughTimes, said_later
 from exporter.protocol.trusted import TrustedTables
 from exporter.stores.many import each
 from exporter.text import first_line
@@ -164,7 +164,7 @@ class MergedCommits:
             return offer, f"its manifest cannot be read: {first_line(error)}"
         return read, malformed(self._lake.app, table.event_type, read)
 
-    def _offer(self, table: DeltaTable, view: TableView, choice: Choice, commit_id: str) -> int:
+    def _offer(self, table: DeltaTable, view: TableView, choice: MergedOffers, commit_id: str) -> int:
         """The version. view: by which they were chosen.
 
         Raises _ChooseAgain if one of the offers could not land any more; whatever Delta raises.
@@ -203,19 +203,19 @@ class MergedCommits:
         return version
 
     def _through_told(
-        self, table: DeltaTable, view: TableView, choice: Choice
+        self, table: DeltaTable, view: TableView, choice: MergedOffers
     ) -> tuple[Mapping[str, str], Mapping[str, str]]:
         """What the commit's metadata say of valid_through, and the properties that it sets."""
         if self._through is None:
             return {}, {}
         claims = [claim for offer in choice.offers for claim in offer.claims]
         told = self._through.metadata(
-            table, view, [Said(one.tp, one.new, as_ms(one.said.get("time", ""))) for one in claims]
+            table, view, [ThroughSaid(one.tp, one.new, as_ms(one.said.get("time", ""))) for one in claims]
         )
         return told, self._through.properties(table.event_type, view, told)
 
     def _look(
-        self, table: DeltaTable, choice: Choice, before: int, open_: _Open
+        self, table: DeltaTable, choice: MergedOffers, before: int, open_: _Open
     ) -> tuple[TableView, dict[str, int]]:
         """A fresh snapshot, and id -> version of what is in the log since `before`, where all of them could land.
 

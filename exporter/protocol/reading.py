@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from exporter.core.routing import DEAD_LETTERS, Routing, letters_last
 from exporter.errors import LogCleaned
 from exporter.faults import Fault, point
-from exporter.lake.accidents import History
+from exporter.lake.accidents import AppHistory
 from exporter.lake.lake import Lake
 from exporter.lake.properties import check_properties
 from exporter.lake.table import DeltaTable
@@ -46,7 +46,7 @@ class Reading:
         return self.views.get(DEAD_LETTERS)
 
 
-class Reader:
+class TablesReader:
     """Reads the tables of one app as one configuration sees them. Keeps nothing from one reading to the next."""
 
     def __init__(self, lake: Lake, routing: Routing, log_check: LogCheck) -> None:
@@ -97,7 +97,7 @@ class Reader:
         app = self._lake.app
         if view.properties.get(APP_PROPERTY) != app and not live_positions(view.transactions, app):
             return {}
-        history = History(table, app, view)
+        history = AppHistory(table, app, view)
         if history.accidents:
             raise history.broken()
         others = (logged for logged in history.since if own_metadata(logged.user_metadata).get("app") != app)

@@ -25,7 +25,7 @@ from exporter.protocol.anchor import ATTEMPTS_MAX, Anchors, Moved, Patience
 from exporter.protocol.drain import DrainRounds
 from exporter.protocol.judging import refusal, to_do, verdicts
 from exporter.protocol.meeting import MetTypes
-from exporter.protocol.reading import Reader, Reading
+from exporter.protocol.reading import Reading, TablesReader
 from exporter.protocol.switch import Switcher
 from exporter.wal.check import LogCheck, broken
 from offsets.crosscheck import Agree, Stop, Verdict
@@ -78,7 +78,7 @@ class Recovery:
         self._log_check = log_check
         self._drain = drain
         anchors = Anchors(lake, topics, routing, first_position)
-        self.reader = Reader(lake, routing, log_check)
+        self.reader = TablesReader(lake, routing, log_check)
         self.met = MetTypes(anchors=anchors, topics=topics, reader=self.reader)
         self.advance = Advance(
             anchors=anchors, topics=topics, switcher=Switcher(anchors, committer, drain), on_gap=on_gap

@@ -28,7 +28,7 @@ SILENT_SECS = 30.0
 """For so long brokers that did not answer are not asked again: a commit waits for their answer."""
 
 
-class Said(NamedTuple):
+class ThroughSaid(NamedTuple):
     """Of one claim: its new position, and the greatest time through it, milliseconds since 1970; 0: none."""
 
     tp: TopicPartition
@@ -36,7 +36,7 @@ class Said(NamedTuple):
     time_ms: int
 
 
-class Whole(Protocol):
+class WholeExport(Protocol):
     """All that is to be exported, asked now, from whichever thread. Raises ExporterError."""
 
     def partitions(self) -> Collection[TopicPartition]: ...
@@ -51,7 +51,7 @@ class ThroughTimes:
     """
 
     def __init__(
-        self, app: str, mode: Mode, topics: Whole, clock: Callable[[], float], property_secs: float = 0.0
+        self, app: str, mode: Mode, topics: WholeExport, clock: Callable[[], float], property_secs: float = 0.0
     ) -> None:
         """clock: monotonic seconds. property_secs: between two updates of a table's property; 0: with each commit."""
         self._app = app
@@ -64,7 +64,7 @@ class ThroughTimes:
         self._property_at: dict[str, float] = {}
         self.said: dict[str, int] = {}
 
-    def metadata(self, table: DeltaTable, view: TableView | None, claims: Iterable[Said]) -> dict[str, str]:
+    def metadata(self, table: DeltaTable, view: TableView | None, claims: Iterable[ThroughSaid]) -> dict[str, str]:
         """What a commit's metadata say, or nothing. Asked after every claim was frozen. view: None: looked at now."""
         if (now := self._clock()) < self._not_before:
             return {}
@@ -96,7 +96,7 @@ class ThroughTimes:
         for commit in commits:
             self.landed(event_type, own_metadata(commit.user_metadata))
 
-    def _through(self, table: DeltaTable, view: TableView, claims: Collection[Said]) -> int:
+    def _through(self, table: DeltaTable, view: TableView, claims: Collection[ThroughSaid]) -> int:
         times = {one.tp: one.time_ms for one in claims}
         if not any(times.values()):
             return 0

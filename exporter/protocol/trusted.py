@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from exporter.errors import InvariantBroken
-from exporter.lake.accidents import History, check_accidents, gone
+from exporter.lake.accidents import AppHistory, check_accidents, gone
 from exporter.lake.properties import check_properties
 from exporter.lake.table import DeltaTable
 from exporter.text import first_line
@@ -65,7 +65,7 @@ class TrustedTables:
             check_properties(table.event_type, view, self.app)
         except InvariantBroken as error:
             return first_line(error)
-        history = History(table, self.app, view)
+        history = AppHistory(table, self.app, view)
         if history.accidents:
             return first_line(history.broken())
         self.trust(table.event_type, view)

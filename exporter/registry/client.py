@@ -26,7 +26,7 @@ from exporter.errors import ConfigError, RegistryUnreachable
 from exporter.registry.deadline import Deadline, pools
 from exporter.registry.glue import connect_glue
 from exporter.registry.options import RegistryOptions
-from exporter.registry.server import CONNECT_SECS_MAX, Client, Kind, Reference, Registered
+from exporter.registry.server import CONNECT_SECS_MAX, Client, Kind, Reference, RegisteredSchema
 from exporter.secrets import keep_secret, masked
 from exporter.trusting import trusting
 
@@ -64,7 +64,7 @@ class ConfluentServer:
         """See Server."""
         return shown(self.url)
 
-    def schema(self, schema_id: int) -> Registered | None:
+    def schema(self, schema_id: int) -> RegisteredSchema | None:
         """See Server."""
         name = called(schema_id)
         if isinstance(name, int):
@@ -73,7 +73,7 @@ class ConfluentServer:
             found = self._get(f"/schemas/guids/{name}", (NO_SUCH_ID, NO_SUCH_PATH))
         return None if found is None else self._registered(found)
 
-    def version(self, subject: str, version: int) -> Registered:
+    def version(self, subject: str, version: int) -> RegisteredSchema:
         """See Server."""
         return self._registered(self._get(f"/subjects/{quote(subject, safe='')}/versions/{version}?deleted=true"))
 
@@ -106,7 +106,7 @@ class ConfluentServer:
             raise self._unreachable(f"{path} is no list as the API has it")
         return found
 
-    def _registered(self, found: Any) -> Registered:
+    def _registered(self, found: Any) -> RegisteredSchema:
         try:
             kind = found.get("schemaType") or "AVRO"
             references = tuple(
@@ -115,7 +115,7 @@ class ConfluentServer:
             )
             if kind not in ("AVRO", "PROTOBUF", "JSON") or not isinstance(found["schema"], str):
                 raise ValueError(f"a schema of the kind {kind!r}")
-            return Registered(cast(Kind, kind), found["schema"], references, int(found.get("id", -1)))
+            return RegisteredSchema(cast(Kind, kind), found["schema"], references, int(found.get("id", -1)))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise self._unreachable(f"it gave what is no schema: {type(error).__name__} {error}") from error
 

@@ -23,7 +23,7 @@ from exporter.aside import aside
 from exporter.core.schemas import GUID, called, guid_number
 from exporter.errors import ConfigError, RegistryUnreachable
 from exporter.registry.options import RegistryOptions
-from exporter.registry.server import CONNECT_SECS_MAX, Client, Kind, Registered
+from exporter.registry.server import CONNECT_SECS_MAX, Client, Kind, RegisteredSchema
 from exporter.secrets import masked
 from exporter.text import shorten
 
@@ -46,7 +46,7 @@ class Glue:
         """Its address."""
         return str(self.client.meta.endpoint_url)
 
-    def schema(self, schema_id: int) -> Registered | None:
+    def schema(self, schema_id: int) -> RegisteredSchema | None:
         """The schema of a version; None if Glue says that there is none."""
         name = called(schema_id)
         if schema_id < GUID:
@@ -54,7 +54,7 @@ class Glue:
             raise RegistryUnreachable(what, "another registry needs another `[schema_registry] name`")
         return self._version(SchemaVersionId=name)
 
-    def version(self, subject: str, version: int) -> Registered:
+    def version(self, subject: str, version: int) -> RegisteredSchema:
         """One version of a schema."""
         found = self._version(SchemaId=self._named(subject), SchemaVersionNumber={"VersionNumber": version})
         if found is None:
@@ -78,7 +78,7 @@ class Glue:
     def _named(self, subject: str) -> Mapping[str, str]:
         return {"RegistryName": self.registry, "SchemaName": subject}
 
-    def _version(self, **which: Any) -> Registered | None:
+    def _version(self, **which: Any) -> RegisteredSchema | None:
         found = self._asked("get_schema_version", **which)
         if found is None:
             return None
@@ -91,7 +91,7 @@ class Glue:
             return None
         if status not in _THERE or kind not in ("AVRO", "PROTOBUF", "JSON"):
             raise self._unreachable(f"it gave a schema of the kind {kind!r} that is {status}")
-        return Registered(cast(Kind, kind), text, (), number)
+        return RegisteredSchema(cast(Kind, kind), text, (), number)
 
     def _listed(self, name: str, **which: Any) -> Iterator[Mapping[str, Any]]:
         """What is listed under `Schemas`, page by page; nothing if there is nothing of that name."""

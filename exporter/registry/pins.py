@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from exporter.core.schemas import Decision, SchemaText, Unknown, called, guid_number
+from exporter.core.schemas import Decision, SchemaText, UnknownId, called, guid_number
 from exporter.errors import InvariantBroken, RegistryUnreachable
 from exporter.stores.store import Store
 from offsets import Invariant
@@ -36,7 +36,7 @@ _BACK = "bring the file back from a backup: by it records were read, and without
 
 
 @dataclass(frozen=True)
-class Pinned:
+class PinnedId:
     """All that is decided about one id. answer: a text as the registry gave it, which of Protobuf is not the text.
 
     unknown: what all decisions of that kind say together. count: files of it.
@@ -50,11 +50,11 @@ class Pinned:
     @property
     def decisions(self) -> tuple[Decision, ...]:
         """In the order that counts."""
-        unknown: tuple[Decision, ...] = (Unknown(dict(self.unknown)),) if self.unknown else ()
+        unknown: tuple[Decision, ...] = (UnknownId(dict(self.unknown)),) if self.unknown else ()
         return (*unknown, self.text) if self.text else unknown
 
 
-NOTHING = Pinned({})
+NOTHING = PinnedId({})
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Pins:
         except OSError as error:
             raise self._out(folder, error) from error
 
-    def read(self, schema_id: int) -> Pinned:
+    def read(self, schema_id: int) -> PinnedId:
         """What is decided about an id; NOTHING if nothing is."""
         folder = pin_folder(self.registry, called(schema_id))
         try:
@@ -110,12 +110,12 @@ class Pins:
         except OSError as error:
             raise self._out(folder, error) from error
 
-    def add(self, schema_id: int, decision: Decision, answer: str = "") -> Pinned:
-        """Record one decision more, unless what is there by now says as much; what counts then. answer: see Pinned."""
+    def add(self, schema_id: int, decision: Decision, answer: str = "") -> PinnedId:
+        """Record one decision more, unless what is there says as much; what counts then. answer: see PinnedId."""
         body = _body(self.registry, schema_id, decision, answer)
         for _ in range(TRIES_MAX):
             found = self.read(schema_id)
-            if found.text or (isinstance(decision, Unknown) and _says(found.unknown, decision.through)):
+            if found.text or (isinstance(decision, UnknownId) and _says(found.unknown, decision.through)):
                 return found
             path = pin_file(self.registry, called(schema_id), found.count)
             try:
@@ -126,7 +126,7 @@ class Pins:
                 raise self._out(path, error) from error
         raise RegistryUnreachable(f"{self.store.uri(path)} is there, and cannot be read", "look at the storage")
 
-    def _from(self, found: Pinned, schema_id: int) -> Pinned:
+    def _from(self, found: PinnedId, schema_id: int) -> PinnedId:
         """With the files that follow what was found, by their names: a listing may be late."""
         try:
             while True:
@@ -156,7 +156,7 @@ class Pins:
         except BadName as error:
             raise self._broken(f"{folder}/{name}", "it is not ours", "move it away") from error
 
-    def _with(self, found: Pinned, schema_id: int, body: bytes) -> Pinned:
+    def _with(self, found: PinnedId, schema_id: int, body: bytes) -> PinnedId:
         path = pin_file(self.registry, called(schema_id), found.count)
         if found.text:
             raise self._broken(path, "it follows a text, which is always the last decision")
@@ -169,10 +169,10 @@ class Pins:
             if (record["registry"], about) != (self.registry, called(schema_id)):
                 raise ValueError(f"it is about {_key_of(schema_id)} {about} of {record['registry']}")
             if record["decision"] == "unknown":
-                return Pinned(_merged(found.unknown, _through(record["through"])), None, "", found.count + 1)
+                return PinnedId(_merged(found.unknown, _through(record["through"])), None, "", found.count + 1)
             if record["decision"] == "text":
                 schema = _schema(record)
-                return Pinned(found.unknown, schema, record.get("answer", schema.text), found.count + 1)
+                return PinnedId(found.unknown, schema, record.get("answer", schema.text), found.count + 1)
             raise ValueError(f"it decides {record['decision']!r}")
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise self._broken(path, f"it is damaged: {error}") from error
@@ -200,7 +200,7 @@ def _merged(one: Mapping[TopicPartition, int], other: Mapping[TopicPartition, in
 
 def _body(registry: str, schema_id: int, decision: Decision, answer: str) -> bytes:
     head: dict[str, Any] = {"version": VERSION, "registry": registry, _key_of(schema_id): called(schema_id)}
-    if isinstance(decision, Unknown):
+    if isinstance(decision, UnknownId):
         through: dict[str, dict[str, int]] = {}
         for tp, offset in sorted(decision.through.items()):
             through.setdefault(tp.topic, {})[str(tp.partition)] = offset

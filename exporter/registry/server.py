@@ -32,7 +32,7 @@ class Reference(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Registered:
+class RegisteredSchema:
     """One schema as the registry gives it. id: -1 where the answer has none."""
 
     kind: Kind
@@ -49,11 +49,11 @@ class Server(Protocol):
         """Its address, without credentials."""
         ...
 
-    def schema(self, schema_id: int) -> Registered | None:
+    def schema(self, schema_id: int) -> RegisteredSchema | None:
         """The schema of an id, or of a GUID's number; None if the registry says that there is none."""
         ...
 
-    def version(self, subject: str, version: int) -> Registered:
+    def version(self, subject: str, version: int) -> RegisteredSchema:
         """One version of a subject, also one that was deleted since: it may be referred to for ever."""
         ...
 
@@ -105,7 +105,7 @@ class Client:
         raise RegistryUnreachable("; ".join(said), hint)
 
 
-def whole(server: Server, registered: Registered) -> SchemaText:
+def whole(server: Server, registered: RegisteredSchema) -> SchemaText:
     """A schema with all that it refers to, what is referred to first. Raises RegistryUnreachable."""
     return _Loading(server).schema(registered, ())
 
@@ -115,10 +115,10 @@ class _Loading:
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._versions: dict[tuple[str, int], Registered] = {}
+        self._versions: dict[tuple[str, int], RegisteredSchema] = {}
         self._left = REFERENCES_MAX
 
-    def schema(self, registered: Registered, above: tuple[tuple[str, int], ...]) -> SchemaText:
+    def schema(self, registered: RegisteredSchema, above: tuple[tuple[str, int], ...]) -> SchemaText:
         return SchemaText(
             registered.kind,
             registered.text,

@@ -22,15 +22,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from exporter.core.backoff import Backoff
-from exporter.core.schemas import GUID, Decision, KnownSchemas, SchemaText, Unknown, called, can_be
+from exporter.core.schemas import GUID, Decision, KnownSchemas, SchemaText, UnknownId, called, can_be
 from exporter.errors import InvariantBroken, RegistryUnreachable
 from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.registry.client import connect
 from exporter.registry.options import RegistryOptions
-from exporter.registry.pins import NOTHING, Pinned, Pins
+from exporter.registry.pins import NOTHING, PinnedId, Pins
 from exporter.registry.protobuf import as_one_set, taken_up
-from exporter.registry.server import Client, Registered, Server, whole
+from exporter.registry.server import Client, RegisteredSchema, Server, whole
 from exporter.stores.store import Store
 from offsets import Invariant
 from offsets.ranges import TopicPartition
@@ -41,7 +41,7 @@ PAUSE = Backoff(1.0, 30.0)
 """Between two decisions that one id is unknown, after the first."""
 ASK_SECS = 1.0
 """Until a registry that does not know an id is asked again."""
-_SOMETHING = Registered("AVRO", "")
+_SOMETHING = RegisteredSchema("AVRO", "")
 """An answer that needs nothing to be believed."""
 VOUCHERS = 3
 """Recorded ids that are asked for to see whether a registry is the one that it was; one of them may be deleted."""
@@ -61,7 +61,7 @@ class _Book:
 
     pins: Pins
     lock: threading.RLock = field(default_factory=threading.RLock)
-    pinned: dict[int, Pinned] = field(default_factory=dict)
+    pinned: dict[int, PinnedId] = field(default_factory=dict)
     alone: dict[int, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
     waiting: dict[int, _Waiting] = field(default_factory=dict)
     decided: dict[int, int] = field(default_factory=lambda: defaultdict(int))
@@ -75,7 +75,7 @@ class _Book:
         with self.lock:
             self.pinned = {schema_id: one for schema_id, one in found.items() if one.count}
 
-    def refresh(self, schema_id: int) -> Pinned | None:
+    def refresh(self, schema_id: int) -> PinnedId | None:
         """Read an id's files again; None if they say nothing new."""
         found = self.pins.read(schema_id)
         if found.count <= self.pinned.get(schema_id, NOTHING).count:
@@ -83,7 +83,7 @@ class _Book:
         self.pins.settle([schema_id])
         return self.keep(schema_id, found)
 
-    def keep(self, schema_id: int, found: Pinned) -> Pinned:
+    def keep(self, schema_id: int, found: PinnedId) -> PinnedId:
         found = _usable(found)
         with self.lock:
             self.pinned[schema_id] = found
@@ -97,7 +97,7 @@ class _Book:
                 self._known = KnownSchemas({schema_id: one.decisions for schema_id, one in self.pinned.items()})
             return self._known
 
-    def vouchers(self, guids: bool) -> list[tuple[int, Pinned]]:
+    def vouchers(self, guids: bool) -> list[tuple[int, PinnedId]]:
         """Some ids with a text, or GUIDs; the other kind where there are none. GUIDs say nothing of what ids mean now,
         and ids nothing of whether a registry has GUIDs."""
         with self.lock:
@@ -153,7 +153,7 @@ class Registry:
             if known.text is not None:
                 return known.text
             if not can_be(schema_id):
-                return Unknown({})
+                return UnknownId({})
             self._require(registry, schema_id)
             if (wait := self._wait(book, schema_id, now)) is None:
                 return None
@@ -211,10 +211,10 @@ class Registry:
             return None
         return wait
 
-    def _asked(self, book: _Book, schema_id: int) -> tuple[Registered, SchemaText] | None:
+    def _asked(self, book: _Book, schema_id: int) -> tuple[RegisteredSchema, SchemaText] | None:
         """What the registry has under an id; None if it definitely has nothing."""
 
-        def conversation(server: Server) -> tuple[Registered, SchemaText] | None:
+        def conversation(server: Server) -> tuple[RegisteredSchema, SchemaText] | None:
             registered = server.schema(schema_id)
             self._require_same(server, book, registered, schema_id >= GUID)
             return None if registered is None else (registered, whole(server, registered))
@@ -223,7 +223,7 @@ class Registry:
             raise AssertionError("asked without a client")
         return self._client.ask(conversation)
 
-    def _require_same(self, server: Server, book: _Book, answer: Registered | None, guid: bool = False) -> None:
+    def _require_same(self, server: Server, book: _Book, answer: RegisteredSchema | None, guid: bool = False) -> None:
         """Raises RegistryUnreachable or InvariantBroken for a registry that is not the one that it was.
 
         guid: the answer is about one.
@@ -242,14 +242,14 @@ class Registry:
                 "check which registry `[schema_registry]` names",
             )
 
-    def _is_same(self, server: Server, schema_id: int, pinned: Pinned) -> bool:
+    def _is_same(self, server: Server, schema_id: int, pinned: PinnedId) -> bool:
         """Whether a server knows an id as it was recorded; False if it does not know it."""
         registered = server.schema(schema_id)
         if registered is not None:
             self._compare(server, schema_id, pinned, registered)
         return registered is not None
 
-    def _compare(self, server: Server, schema_id: int, pinned: Pinned, registered: Registered) -> None:
+    def _compare(self, server: Server, schema_id: int, pinned: PinnedId, registered: RegisteredSchema) -> None:
         """Raises InvariantBroken if an id has another text than was recorded."""
         if pinned.text is None or agree(pinned, registered):
             return
@@ -268,7 +268,7 @@ class Registry:
         if not book.pinned:
             server.subjects()  # so that a wrong address is told at once
         self._require_same(server, book, _SOMETHING)
-        new: dict[int, Registered] = {}
+        new: dict[int, RegisteredSchema] = {}
         for subject in self.options.subjects:
             for version in server.versions(subject):
                 registered = server.version(subject, version)
@@ -282,7 +282,7 @@ class Registry:
         for schema_id, registered in new.items():
             self._pin(book, schema_id, registered, whole(server, registered))
 
-    def _pin(self, book: _Book, schema_id: int, registered: Registered, schema: SchemaText) -> SchemaText:
+    def _pin(self, book: _Book, schema_id: int, registered: RegisteredSchema, schema: SchemaText) -> SchemaText:
         """Record a text; raises InvariantBroken if somebody recorded another one."""
         made = as_one_set(schema) if registered.kind == "PROTOBUF" else schema
         pinned = book.keep(schema_id, book.pins.add(schema_id, made, registered.text))
@@ -300,7 +300,7 @@ class Registry:
         through = {tp: end - 1 for tp, end in ends.items() if end > 0}
         if not through:
             return None
-        found = book.keep(schema_id, book.pins.add(schema_id, Unknown(through)))
+        found = book.keep(schema_id, book.pins.add(schema_id, UnknownId(through)))
         book.decided[schema_id] += 1
         if found.text is None:
             shown = {str(tp): offset for tp, offset in sorted(through.items())}
@@ -308,12 +308,12 @@ class Registry:
         return found.decisions[-1]
 
 
-def _usable(pinned: Pinned) -> Pinned:
+def _usable(pinned: PinnedId) -> PinnedId:
     """With the text as this version reads it."""
     return pinned if pinned.text is None else replace(pinned, text=taken_up(pinned.text))
 
 
-def agree(pinned: Pinned, registered: Registered, schema: SchemaText | None = None) -> bool:
+def agree(pinned: PinnedId, registered: RegisteredSchema, schema: SchemaText | None = None) -> bool:
     """Whether what was recorded and what is registered say the same. schema: the latter with what it refers to.
 
     JSON may be written in any way. A registry may give a Protobuf file in another form: then the sets are compared.

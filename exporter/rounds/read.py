@@ -128,10 +128,10 @@ class RoundReader:
             return []
         return self.collect(order, _task(self._shared(order)), MANIFEST_DDL)
 
-    def _wanted(self, order: StagingOrder) -> list[ranges.Wanted]:
+    def _wanted(self, order: StagingOrder) -> list[ranges.RangeWanted]:
         routing = order.routing
         return [
-            ranges.Wanted(self._client, plan.tp, plan.start, plan.end, routing.isolation, routing.record_bytes_max)
+            ranges.RangeWanted(self._client, plan.tp, plan.start, plan.end, routing.isolation, routing.record_bytes_max)
             for plan in order.plans.values()
         ]
 
@@ -158,7 +158,7 @@ class RoundReader:
     def alone(self, tp: TopicPartition, offset: int, routing: Routing) -> Any:
         """One record as an Arrow table, by its coordinates alone if it is not there any more. Raises what Spark raises.
         """
-        wanted = ranges.Wanted(self._client, tp, offset, offset + 1, routing.isolation, routing.record_bytes_max)
+        wanted = ranges.RangeWanted(self._client, tp, offset, offset + 1, routing.isolation, routing.record_bytes_max)
         try:
             found = self._raw(wanted)
         except Exception as error:
@@ -167,7 +167,7 @@ class RoundReader:
             return ranges.by_coordinates(wanted)
         return found if found.num_rows else ranges.by_coordinates(wanted)
 
-    def _raw(self, wanted: ranges.Wanted) -> Any:
+    def _raw(self, wanted: ranges.RangeWanted) -> Any:
         """A range as an Arrow table, by a task of its own. Raises what Spark raises."""
 
         def run(batches: Iterator[Any]) -> Iterator[Any]:
@@ -176,7 +176,7 @@ class RoundReader:
 
         return self._session.range(0, 1, 1, 1).mapInArrow(run, ranges.DDL).toArrow()
 
-    def _has_neighbours(self, wanted: ranges.Wanted) -> bool:
+    def _has_neighbours(self, wanted: ranges.RangeWanted) -> bool:
         """Whether the broker gives what lies beside a record. If not, it may be damaged there, and put right there."""
         for start in (wanted.end, max(0, wanted.start - 1)):
             try:

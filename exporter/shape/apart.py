@@ -24,7 +24,7 @@ class RowFails(Exception):
 
 
 @dataclass(frozen=True)
-class Made:
+class MadeRows:
     """table: what was made of the good rows, in their order. bad: input row -> reason, of all others, ascending."""
 
     table: pa.Table
@@ -36,7 +36,7 @@ def each(
     attempt: Callable[[pa.Table], pa.Table],
     made_of: pa.Schema,
     suspected: Callable[[pa.Table], pa.BooleanArray | None] = lambda rows: None,
-) -> Made:
+) -> MadeRows:
     """What `attempt` makes of rows: as many of them, or RowFails.
 
     made_of: the schema of what is made. suspected: of rows of which one fails, those that might, none of them null;
@@ -79,12 +79,12 @@ class _Search:
         if rest.true_count:
             self.look(rows.filter(rest), numbers.filter(rest), hinted=False)
 
-    def made(self, schema: pa.Schema) -> Made:
+    def made(self, schema: pa.Schema) -> MadeRows:
         """Of all rows that were looked at."""
         table = pa.concat_tables(self.tables) if self.tables else schema.empty_table()
         if len(self.tables) > 1:
             table = table.take(pc.sort_indices(pa.concat_arrays(self.numbers)))
-        return Made(table, dict(sorted(self.bad.items())))
+        return MadeRows(table, dict(sorted(self.bad.items())))
 
 
 def reason(column: str, why: str) -> str:

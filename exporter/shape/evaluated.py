@@ -17,7 +17,7 @@ from exporter.arrow.years import Years
 from exporter.core.columns import EVENT_TIME
 from exporter.core.shapes import Shape
 from exporter.errors import InvariantBroken
-from exporter.shape.apart import Made, RowFails, each, reason
+from exporter.shape.apart import MadeRows, RowFails, each, reason
 from exporter.shape.engine import connection, quoted
 from exporter.shape.kinds import arrow_type
 from exporter.shape.sql import ROWS, Computed, checked_sql, message_of
@@ -51,15 +51,15 @@ class Evaluation:
         failing = (f"TRY({{'tried': {one.sql}}}) IS NULL" for one in computed)
         self._tries = _select([f"{' OR '.join(failing)} AS failing"])
 
-    def of(self, rows: pa.Table) -> Made:
+    def of(self, rows: pa.Table) -> MadeRows:
         """rows: at least the columns that are read. A reason says of which column it is."""
         read = rows.select(self._columns)
         starts = range(0, max(1, rows.num_rows), ROWS_MAX)
         parts = [self._part(read.slice(start, ROWS_MAX)) for start in starts]
         bad = {start + row: why for start, one in zip(starts, parts, strict=True) for row, why in one.bad.items()}
-        return Made(pa.concat_tables([one.table for one in parts]), bad)
+        return MadeRows(pa.concat_tables([one.table for one in parts]), bad)
 
-    def _part(self, rows: pa.Table) -> Made:
+    def _part(self, rows: pa.Table) -> MadeRows:
         found = each(rows, self._attempt, self._schema, self._suspected)
         beyond: dict[int, str] = {}
         for column, years in zip(found.table.column_names, self._years, strict=True):
@@ -70,7 +70,7 @@ class Evaluation:
         good = [row for row in range(rows.num_rows) if row not in found.bad]
         bad = found.bad | {good[row]: why for row, why in beyond.items()}
         within = pa.array([row not in beyond for row in range(len(good))])
-        return Made(found.table.filter(within), dict(sorted(bad.items())))
+        return MadeRows(found.table.filter(within), dict(sorted(bad.items())))
 
     def _attempt(self, rows: pa.Table) -> pa.Table:
         try:

@@ -21,7 +21,7 @@ from exporter.core.naming import named_columns
 from exporter.core.shapes import Shape
 from exporter.errors import ConfigError
 from exporter.functions import function_of
-from exporter.shape.apart import Made, RowFails, each, reason
+from exporter.shape.apart import MadeRows, RowFails, each, reason
 from exporter.shape.kinds import arrow_type
 from exporter.text import told
 from exporter.within import TooLong, within
@@ -37,7 +37,7 @@ KEPT = "__kept"
 def check_function(event_type: str, shape: Shape) -> None:
     """Call it once, with no rows. Raises ConfigError if it cannot be imported, or returns what it should not."""
     try:
-        Function(shape).of(_no_rows(shape), strict=True)
+        ShapedFunction(shape).of(_no_rows(shape), strict=True)
     except ConfigError as error:
         raise ConfigError(f"types.{event_type}, {error.message}", error.hint) from error
     except RowFails as failure:
@@ -54,7 +54,7 @@ class _Slow:
     rows: int = 0
 
 
-class Function:
+class ShapedFunction:
     """Of one type."""
 
     def __init__(self, shape: Shape) -> None:
@@ -63,7 +63,7 @@ class Function:
         added = json.loads(shape.python_columns)["fields"] if shape.python_columns else []
         self._added = [pa.field(one["name"], arrow_type(one["type"])) for one in added]
 
-    def of(self, rows: pa.Table, strict: bool = False) -> Made:
+    def of(self, rows: pa.Table, strict: bool = False) -> MadeRows:
         """What is made: the decoded columns, those that it adds, and KEPT. rows: at least what it sees.
 
         strict: one call, which may raise RowFails.
@@ -72,7 +72,7 @@ class Function:
         schema = pa.schema([*fields, *self._added, pa.field(KEPT, pa.bool_())])
         seen = rows.select([*self._decoded, *SHAPING_SCHEMA.names])
         attempt = partial(self._attempt, schema, _Slow())
-        return Made(attempt(seen), {}) if strict else each(seen, attempt, schema)
+        return MadeRows(attempt(seen), {}) if strict else each(seen, attempt, schema)
 
     def _attempt(self, schema: pa.Schema, slow: _Slow, rows: pa.Table) -> pa.Table:
         """Raises TimeoutError where too many rows take too long by themselves."""

@@ -19,9 +19,9 @@ from exporter.arrow.own_columns import SHAPING_SCHEMA
 from exporter.arrow.rows import numbered
 from exporter.core.columns import NO_COLUMNS
 from exporter.core.shapes import Constant, Shape
-from exporter.shape.apart import Made
+from exporter.shape.apart import MadeRows
 from exporter.shape.evaluated import evaluations_of
-from exporter.shape.function import KEPT, Function
+from exporter.shape.function import KEPT, ShapedFunction
 from exporter.shape.names import Naming
 
 OWN = ("_rescued", "_event_time")
@@ -48,7 +48,7 @@ class Shaper:
     def __init__(self, shape: Shape | None, constants: Sequence[tuple[str, Constant]]) -> None:
         shape = shape or Shape(NO_COLUMNS)
         self._naming = Naming(shape.decoded, shape.names) if shape.names else None
-        self._function = Function(shape) if shape.python else None
+        self._function = ShapedFunction(shape) if shape.python else None
         self._where, self._computed = evaluations_of(os.getpid(), shape) if shape.sql else (None, None)
         read = {name for one in (self._where, self._computed) if one for name in one.reads}
         self.sees_record = self._function is not None or not read.isdisjoint(SHAPING_SCHEMA.names)
@@ -77,7 +77,7 @@ class Shaper:
             rows.put(pa.field(name, value.type), pa.repeat(value, rows.table.num_rows))
         return rows.shaped()
 
-    def _called(self, rows: _Rows, function: Function) -> None:
+    def _called(self, rows: _Rows, function: ShapedFunction) -> None:
         made = rows.made(function.of(rows.seen))
         for field, values in zip(made.schema, made.columns, strict=True):
             if field.name != KEPT:
@@ -112,7 +112,7 @@ class _Rows:
             self._bad |= {self._numbers[row].as_py(): why for row, why in bad.items()}
             self._only(pa.array([row not in bad for row in range(self.table.num_rows)], pa.bool_()))
 
-    def made(self, made: Made) -> pa.Table:
+    def made(self, made: MadeRows) -> pa.Table:
         """What was made of all rows that are left."""
         self.without(made.bad)
         return made.table

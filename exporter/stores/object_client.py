@@ -42,7 +42,7 @@ class Waiting(NamedTuple):
 PATIENT, PROBING = Waiting(), Waiting(PROBE_SECS, again=False)
 
 
-class Patience:
+class StorePatience:
     """What is known of stores that were given up. Stores are told apart by what comes before their path."""
 
     def __init__(self) -> None:

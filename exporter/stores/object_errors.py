@@ -1,6 +1,6 @@
 """What obstore's errors say: in one line without a secret, and whether waiting may change it. Pure.
 
-    403, 404 of a bucket, a wrong region, no credentials ── Refused     a person has to change something
+    403, 404 of a bucket, a wrong region, no credentials ── StoreRefused     a person has to change something
     503, 500, 429, no connection, no answer in time ─────── OSError     an outage, or it is throttled
 
 A store quotes a request in its answer, and obstore the answer; of that only the code and its message are told.
@@ -40,7 +40,7 @@ _CAUSES = (
 )
 
 
-class Refused(PermissionError):
+class StoreRefused(PermissionError):
     """What no waiting changes."""
 
 
@@ -49,7 +49,7 @@ def os_error(error: BaseException, uri: str) -> OSError:
     text = said(error)
     if isinstance(error, FileNotFoundError) and not any(word in str(error) for word in NO_BUCKET):
         return FileNotFoundError(errno.ENOENT, "not there", uri)
-    return Refused(errno.EACCES, text, uri) if is_standing(error) else OSError(errno.EIO, text, uri)
+    return StoreRefused(errno.EACCES, text, uri) if is_standing(error) else OSError(errno.EIO, text, uri)
 
 
 def is_standing(error: BaseException) -> bool:
@@ -59,7 +59,7 @@ def is_standing(error: BaseException) -> bool:
     status = int(found[1]) if found else 0
     if any(f"<Code>{code}" in text for code in TOO_LATE):
         return False
-    if isinstance(error, Refused | ValueError) or any(mark in text for mark in STANDING):
+    if isinstance(error, StoreRefused | ValueError) or any(mark in text for mark in STANDING):
         return True
     return (400 <= status < 500 and status not in NOT_STANDING) or status in (301, 307, 501)
 

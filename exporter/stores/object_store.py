@@ -24,8 +24,8 @@ from urllib.parse import unquote
 
 from exporter.core.backoff import Backoff
 from exporter.errors import ConfigError, DependencyUnreachable, ExporterError
-from exporter.stores.object_client import PROBING, Patience, Waiting
-from exporter.stores.object_errors import Refused, is_standing, os_error, said
+from exporter.stores.object_client import PROBING, StorePatience, Waiting
+from exporter.stores.object_errors import StoreRefused, is_standing, os_error, said
 from exporter.stores.paths import require_plain
 from exporter.stores.ranged import Ranged
 from exporter.stores.store import Entry, JavaSide
@@ -39,7 +39,7 @@ WHOLE_BYTES_MAX = 4 << 20
 RANGE_BYTES = 1 << 20
 Answer = TypeVar("Answer")
 RIGHTS = "get, put, list and delete objects"
-_patience = Patience()
+_patience = StorePatience()
 
 
 class ObjectStore:
@@ -61,7 +61,7 @@ class ObjectStore:
         raise NotImplementedError
 
     def _client(self, waiting: Waiting) -> Any:
-        """obstore's store of the bucket. Raises Refused."""
+        """obstore's store of the bucket. Raises StoreRefused."""
         raise NotImplementedError
 
     @property
@@ -110,7 +110,7 @@ class ObjectStore:
             except (BaseError, OSError) as error:
                 for_the_keys = self._is_for_the_keys(error, client)
                 if isinstance(error, FileNotFoundError) or (is_standing(error) and not for_the_keys):
-                    raise Refused(errno.EACCES, said(error), self.uri(path)) from error
+                    raise StoreRefused(errno.EACCES, said(error), self.uri(path)) from error
                 met, doubt = error, doubt or not for_the_keys
             if time.monotonic() + (pause := PAUSE.after(failures)) > until:
                 if doubt:  # else it answers
@@ -262,7 +262,7 @@ class ObjectStore:
         try:
             if self._asked(path, refuses):
                 return None
-        except (Refused, FileNotFoundError) as error:
+        except (StoreRefused, FileNotFoundError) as error:
             words = str(error.strerror)
             hint = next((hint for word, hint in self.hints.items() if word in words), "")
             return ConfigError(
@@ -312,7 +312,7 @@ class ObjectStore:
                 pause = PAUSE.after(failures)
                 if not self._is_for_the_keys(error, client) or time.monotonic() + pause > until:
                     told = os_error(error, self.uri(path))
-                    if not isinstance(told, Refused | FileNotFoundError):
+                    if not isinstance(told, StoreRefused | FileNotFoundError):
                         _patience.lost(self.root)
                     raise told from error
             time.sleep(pause)  # pace of the tries, bounded by `until`

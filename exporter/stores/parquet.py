@@ -22,7 +22,7 @@ from exporter.arrow.own_columns import KAFKA_COLUMN
 from exporter.core.columns import EVENT_TIME
 from exporter.core.order import StagingBudget
 from exporter.core.writers import StagedFile
-from exporter.stores.statistics import Seen, statistics
+from exporter.stores.statistics import RowNotes, statistics
 from exporter.stores.store import Store
 from offsets import partitions
 from offsets.names import FORMAT_VERSION, DataFile, replay_attempt
@@ -98,7 +98,7 @@ class GrowingFile:
         self._sink: pa.BufferOutputStream | None = None
         self._writer: pq.ParquetWriter | None = None
         self._metadata: list[pq.FileMetaData] = []
-        self._seen = Seen()
+        self._seen = RowNotes()
         self._first_offset = -1
         self._last_offset = -1
 

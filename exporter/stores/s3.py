@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 from exporter import aws
 from exporter.stores.object_client import Waiting, kept_client
-from exporter.stores.object_errors import Refused, may_have_expired
+from exporter.stores.object_errors import StoreRefused, may_have_expired
 from exporter.stores.object_store import ObjectStore, require_root
 from exporter.stores.store import JavaSide
 from exporter.text import first_line
@@ -123,7 +123,7 @@ def _region(options: Mapping[str, str]) -> str:
 
 
 def _chain(ask: Callable[[Any], Any]) -> Any:
-    """What the standard chain says. Raises Refused for a profile that is not there, or a file that cannot be read.
+    """What the standard chain says. Raises StoreRefused for a profile that is not there, or a file that cannot be read.
 
     OSError where credentials would come from elsewhere, a process or STS, and do not.
     """
@@ -134,7 +134,7 @@ def _chain(ask: Callable[[Any], Any]) -> Any:
     except CredentialRetrievalError as error:
         raise OSError(errno.EIO, f"no credentials: {first_line(error)}") from error
     except BotoCoreError as error:
-        raise Refused(errno.EACCES, f"no credentials: {error}") from error
+        raise StoreRefused(errno.EACCES, f"no credentials: {error}") from error
 
 
 def _is_plain(options: Mapping[str, str]) -> bool:
@@ -144,7 +144,7 @@ def _is_plain(options: Mapping[str, str]) -> bool:
 
 @kept_client
 def _client(bucket: str, options: tuple[tuple[str, str], ...], waiting: Waiting) -> Any:
-    """obstore's store of a bucket. Raises Refused if there are no credentials."""
+    """obstore's store of a bucket. Raises StoreRefused if there are no credentials."""
     from obstore.store import S3Store as Bucket
 
     told = dict(options)
@@ -165,7 +165,7 @@ class _Chain:
     def __init__(self) -> None:
         self._found = _chain(lambda session: session.get_credentials())
         if self._found is None:
-            raise Refused(errno.EACCES, "no credentials: AWS's standard chain finds none")
+            raise StoreRefused(errno.EACCES, "no credentials: AWS's standard chain finds none")
         self.renews = isinstance(self._found, aws.Keys)
 
     def __call__(self) -> dict[str, Any]:

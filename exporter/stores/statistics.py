@@ -40,7 +40,7 @@ _ASCII_LAST, _LAST = "\x7f", "\U0010ffff"
 _encode = msgspec.json.Encoder().encode
 
 
-class Seen:
+class RowNotes:
     """What is noted of a file's rows because its footer will not tell."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Seen:
                 self.ends[leaf] += form.untold(values_at(rows, leaf.path))
 
 
-def statistics(metadata: pq.FileMetaData, schema: pa.Schema, seen: Seen) -> str:
+def statistics(metadata: pq.FileMetaData, schema: pa.Schema, seen: RowNotes) -> str:
     """Delta's JSON: numRecords, minValues, maxValues, nullCount. schema: of the rows. seen: all of them."""
     low: dict[str, Any] = {}
     high: dict[str, Any] = {}

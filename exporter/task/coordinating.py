@@ -10,8 +10,8 @@ from exporter.coordinate.coordinated import CoordinatedCommits
 from exporter.coordinate.leader import Leader
 from exporter.coordinate.leading import AllPartitions, OwnsLeast
 from exporter.coordinate.loss import as_lossy_as_told
-from exporter.coordinate.member import Member
-from exporter.coordinate.rounds import Rounds
+from exporter.coordinate.member import RoundMember
+from exporter.coordinate.rounds import LeaderRounds
 from exporter.coordinate.signature import Signature
 from exporter.core.coordination import Channel, Leadership
 from exporter.kafka.control import ControlTopic
@@ -55,9 +55,9 @@ def coordinated_commits(
         partitions = AskedPartitions(settings)
         everything = AllPartitions(partitions, merging, settings.topics_refresh_secs)
         leads = leadership or OwnsLeast(lambda: watch.owned, everything)
-        member = Member(settings.app, watch.owner, committer, pool, channel, settings.commit_timeout_secs, wake)
+        member = RoundMember(settings.app, watch.owner, committer, pool, channel, settings.commit_timeout_secs, wake)
         grace_secs = ROUNDS_PASSED * settings.commit_interval_secs
-        rounds = Rounds(settings.app, watch.owner, settings.commit_interval_secs, settings.commit_timeout_secs)
+        rounds = LeaderRounds(settings.app, watch.owner, settings.commit_interval_secs, settings.commit_timeout_secs)
         merger = MergedCommits(lake, watch.owner, routing, committer.trusted, ends, committer.through)
         leader = Leader(rounds, leads, merger, everything, merging, channel)
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from exporter.core.routing import Routing
 from exporter.errors import BrokerSilent, FoundProblem
-from exporter.kafka.topics import Member
+from exporter.kafka.topics import GroupMember
 from exporter.lake.lake import Lake
 from exporter.log import get_logger
 from exporter.log_events import Event
@@ -42,7 +42,7 @@ class Others:
     The first two raise BrokerSilent, the last one TableUnreadable.
     """
 
-    members: Callable[[], Collection[Member]]
+    members: Callable[[], Collection[GroupMember]]
     partitions: Callable[[], Collection[TopicPartition]]
     positions: Callable[[Collection[TopicPartition]], Positions]
     give_up_secs: float
@@ -114,7 +114,7 @@ def _places(left: Positions, ends: Mapping[TopicPartition, int]) -> str:
     return ", ".join(told[:SHOWN_MAX]) + (", ..." if len(told) > SHOWN_MAX else "")
 
 
-def _owners(left: Positions, members: Collection[Member]) -> str:
+def _owners(left: Positions, members: Collection[GroupMember]) -> str:
     owners = [member for member in members if member.partitions & left.keys()]
     told = sorted({f"{member}{'' if member.is_exporter else ' (no exporter)'}" for member in owners})
     return ", ".join(told) or "nobody"

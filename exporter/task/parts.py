@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from exporter.catalog.registrar import Registered
+from exporter.catalog.registrar import CatalogOutcome
 from exporter.core.coordination import Commits
 from exporter.core.outcome import Committer
 from exporter.core.routing import Routing
@@ -59,5 +59,5 @@ class Parts:
     alive: Callable[[], bool]
     on_progress: Callable[[Progress], None]
     schemas: SchemaSource | None = None
-    register: Callable[[str], Registered] | None = None
+    register: Callable[[str], CatalogOutcome] | None = None
     jobs: Jobs | None = None

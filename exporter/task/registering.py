@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from typing import NamedTuple
 
 from exporter.aside import aside
-from exporter.catalog.registrar import Registered
+from exporter.catalog.registrar import CatalogOutcome
 from exporter.core.order import TableTarget
 from exporter.log import get_logger
 from exporter.log_events import Event
@@ -31,7 +31,7 @@ SILENT_SECS = 60.0
 class _Passing(NamedTuple):
     """registered: event type -> what became of it. failed: the one at which it ended, and why."""
 
-    registered: Mapping[str, Registered]
+    registered: Mapping[str, CatalogOutcome]
     failed: str = ""
     error: str = ""
 
@@ -39,11 +39,11 @@ class _Passing(NamedTuple):
 class Registering:
     """One task's."""
 
-    def __init__(self, *, register: Callable[[str], Registered] | None, watch: Watch) -> None:
+    def __init__(self, *, register: Callable[[str], CatalogOutcome] | None, watch: Watch) -> None:
         """register: one table, by its event type; None where the settings name no catalog."""
         self._register = register
         self._watch = watch
-        self._registered: dict[str, Registered] = {}
+        self._registered: dict[str, CatalogOutcome] = {}
         self._failed = ""
         self._running: Future[_Passing] | None = None
         self._began = self._next = float("-inf")
@@ -92,9 +92,9 @@ class Registering:
             log.warning(Event.CATALOG_SILENT, error=error)
 
 
-def _passed(names: list[str], register: Callable[[str], Registered]) -> _Passing:
+def _passed(names: list[str], register: Callable[[str], CatalogOutcome]) -> _Passing:
     """In a thread of its own."""
-    registered: dict[str, Registered] = {}
+    registered: dict[str, CatalogOutcome] = {}
     for name in names:
         try:
             registered[name] = register(name)

@@ -31,7 +31,7 @@ Label = tuple[float, str, str]
 
 
 @dataclass(frozen=True)
-class Span:
+class PlottedSpan:
     """Something that lasted, on a timeline. kind: chooses the colour, and stands in the key."""
 
     start: float
@@ -41,7 +41,7 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Mark:
+class PlottedMark:
     """Something that happened at a time. bad: shown in the colour of trouble."""
 
     at: float
@@ -54,8 +54,8 @@ class Lane:
     """One row of a timeline: who, and what of him."""
 
     name: str
-    spans: Sequence[Span] = ()
-    marks: Sequence[Mark] = ()
+    spans: Sequence[PlottedSpan] = ()
+    marks: Sequence[PlottedMark] = ()
 
 
 def columns(

@@ -53,7 +53,7 @@ class Calls:
         """The answer. Raises Unmet, WalUnreachable, WalMismatch."""
         from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 
-        ends, slowest = self.clock() + self.deadline_secs, Patience.within(self.deadline_secs).slowest_secs
+        ends, slowest = self.clock() + self.deadline_secs, CallPatience.within(self.deadline_secs).slowest_secs
         tries = 0
         while True:
             pause = PAUSE.after(tries)
@@ -78,7 +78,7 @@ class Calls:
 
 
 @dataclass(frozen=True)
-class Patience:
+class CallPatience:
     """How long one call of the client may last, so that several fit into a deadline.
 
     timeout_secs: for connecting and for an answer, each. attempts: the client's own, for which it pauses.
@@ -88,7 +88,7 @@ class Patience:
     attempts: int
 
     @classmethod
-    def within(cls, deadline_secs: float) -> Patience:
+    def within(cls, deadline_secs: float) -> CallPatience:
         return cls(min(2.0, deadline_secs / 8), 2 if deadline_secs >= 4 * PAUSE.most_secs else 1)
 
     @property
@@ -110,7 +110,7 @@ def connect(endpoint: str = "", deadline_secs: float = DEADLINE_SECS) -> Calls:
     from botocore.config import Config
     from botocore.exceptions import BotoCoreError
 
-    patience = Patience.within(deadline_secs)
+    patience = CallPatience.within(deadline_secs)
     config = Config(
         connect_timeout=patience.timeout_secs,
         read_timeout=patience.timeout_secs,

@@ -16,7 +16,7 @@ CREATE_SECS_MAX = 120.0
 
 
 @dataclass(frozen=True)
-class TableState:
+class WalTableState:
     """missing: there is none. faults: why it cannot be used. advice: what would be better, but works."""
 
     missing: bool = False
@@ -26,7 +26,7 @@ class TableState:
 
 def create_table(
     calls: Calls, table: str, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep
-) -> TableState:
+) -> WalTableState:
     """Make the table, its TTL and its backups, as far as they are not there; how it is then.
 
     Raises WalUnreachable, also if it is not active in time. A table of this name with other keys is left alone.
@@ -52,20 +52,20 @@ def create_table(
     return look_at_table(calls, table)
 
 
-def look_at_table(calls: Calls, table: str) -> TableState:
+def look_at_table(calls: Calls, table: str) -> WalTableState:
     """Whether the log can live there. Raises WalUnreachable."""
     try:
         found = calls.call("describe_table", TableName=table)["Table"]
     except WalUnreachable as error:
         if error.table_missing:
-            return TableState(missing=True)
+            return WalTableState(missing=True)
         raise
     faults, advice = _shape_faults(found), []
     if not _expires(calls, table):
         faults.append(f"its TTL is not on {TTL_ATTRIBUTE}: the log would grow for ever")
     if not _is_backed_up(calls, table):
         advice.append("it has no point-in-time recovery")
-    return TableState(faults=tuple(faults), advice=tuple(advice))
+    return WalTableState(faults=tuple(faults), advice=tuple(advice))
 
 
 def _shape_faults(found: Mapping[str, Any]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from exporter.catalog.catalog import Catalog, Entry, register
+from exporter.catalog.catalog import Catalog, CatalogEntry, register
 from exporter.catalog.catalogs import CATALOGS
 from exporter.catalog.memory import MemoryCatalog
 from exporter.stores.store import Store
@@ -42,14 +42,14 @@ def catalog(request: pytest.FixtureRequest) -> Catalog:
 
 
 @pytest.fixture
-def entry(tmp_path: Path) -> Entry:
+def entry(tmp_path: Path) -> CatalogEntry:
     """A table whose name in SQL would need quotes, in a folder that is there."""
     folder = tmp_path / "order"
     folder.mkdir()
-    return Entry("order", f"file://{folder}", COLUMNS)
+    return CatalogEntry("order", f"file://{folder}", COLUMNS)
 
 
-def test_a_table_is_made_once_and_found_under_its_name(catalog: Catalog, entry: Entry) -> None:
+def test_a_table_is_made_once_and_found_under_its_name(catalog: Catalog, entry: CatalogEntry) -> None:
     """The database too; who comes second finds it there."""
     assert catalog.find("order") is None
     assert register(catalog, entry) == ("made", entry.location)
@@ -61,7 +61,7 @@ def test_a_table_is_made_once_and_found_under_its_name(catalog: Catalog, entry: 
     assert catalog.find("click") is None
 
 
-def test_a_name_that_stands_for_another_place_is_left_alone(catalog: Catalog, entry: Entry) -> None:
+def test_a_name_that_stands_for_another_place_is_left_alone(catalog: Catalog, entry: CatalogEntry) -> None:
     """And what it stands for is told."""
     register(catalog, entry)
     before = catalog.find("order")
@@ -69,7 +69,7 @@ def test_a_name_that_stands_for_another_place_is_left_alone(catalog: Catalog, en
     assert catalog.find("order") == before
 
 
-def test_new_columns_are_told_where_a_catalog_keeps_columns(catalog: Catalog, entry: Entry) -> None:
+def test_new_columns_are_told_where_a_catalog_keeps_columns(catalog: Catalog, entry: CatalogEntry) -> None:
     """Else the table's log is asked for them, and nothing is to be done."""
     register(catalog, entry)
     wider = replace(entry, columns=(*COLUMNS, ("note", "string")))
@@ -80,7 +80,7 @@ def test_new_columns_are_told_where_a_catalog_keeps_columns(catalog: Catalog, en
 
 
 @pytest.mark.spark
-def test_spark_takes_what_is_in_a_metastore_for_a_delta_table(spark: Any, metastore: str, entry: Entry) -> None:
+def test_spark_takes_what_is_in_a_metastore_for_a_delta_table(spark: Any, metastore: str, entry: CatalogEntry) -> None:
     """By its own eyes: an external table of Delta at that place; to drop it leaves the files."""
     database = fresh_name("lake").replace("-", "_")
     catalog = CATALOGS["hive"](database, metastore, spark)

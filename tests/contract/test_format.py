@@ -25,7 +25,7 @@ from exporter.core.value_format import JSON, ValueFormat
 from exporter.errors import ConfigError
 from exporter.formats.decoder import Decoder
 from exporter.formats.envelopes.texts import EnvelopedTexts
-from exporter.formats.fake import Pairs
+from exporter.formats.fake import FakeFormat
 from exporter.formats.format import Format, Read
 from exporter.formats.formats import FORMATS
 from exporter.formats.json.format import Json
@@ -69,7 +69,7 @@ class Place(Protocol):
 class InPairs:
     """The fake."""
 
-    form = Pairs()
+    form = FakeFormat()
     refused_types = ("double", "timestamp", "boolean", {"type": "array", "elementType": "long", "containsNull": True})
     broken = (b"id", b"id=1;", b"id=1=2", b"id=1;id=1", b"s=x;id=1", b"id=01", b"id=1.0", b"id=x", b"s=\xff", b"7=x",
               b"id=9223372036854775808", b"at=x", b"id= 1")  # fmt: skip

@@ -16,7 +16,7 @@ import pytest
 
 from exporter.wal.dynamodb import DynamoDbLog
 from exporter.wal.dynamodb_calls import Calls, connect
-from exporter.wal.dynamodb_table import TableState, create_table
+from exporter.wal.dynamodb_table import WalTableState, create_table
 from exporter.wal.lease_keeper import LeaseKeeper
 from exporter.wal.memory import Memory, MemoryLog
 from offsets.intents import Intent, IntentKey, IntentState, WalMismatch, WalUnreachable, WriteAheadLog
@@ -49,7 +49,7 @@ def ways(request: pytest.FixtureRequest) -> Ways:
         return Ways(lambda app, now: MemoryLog(app, memory))
     client = FakeDynamoDb() if request.param == "fake" else connect(request.getfixturevalue("dynamodb")).client
     table = fresh_name("wal")
-    assert create_table(Calls(client, 10, local=True), table) == TableState()
+    assert create_table(Calls(client, 10, local=True), table) == WalTableState()
     return Ways(lambda app, now: DynamoDbLog(Calls(client, 10), table, app, 14, now=lambda: now))
 
 

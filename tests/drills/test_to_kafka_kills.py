@@ -16,7 +16,7 @@ import pytest
 
 from exporter.errors import Fenced, InvariantBroken
 from exporter.faults import Fault, InjectedFault
-from exporter.kafka.transactions import Outgoing, Overtaken, Transactions
+from exporter.kafka.transactions import Outgoing, Overtaken, TransactionalProducer
 from tests.support.lakes import ROOT, seldom, state_of, wait_until
 from tests.support.sending import JOB, SOURCES, SendingJob, row_of, without_spark
 from tests.support.sent import got
@@ -195,7 +195,7 @@ def test_an_epoch_that_is_gone_is_never_taken_back(kafka: str, topic: Callable[.
     """FENCE: a process whose records are refused in the middle of a transaction does not fence whoever has fenced it,
     as it would with a new epoch, which its client asks for if it is let."""
     id, to = fresh_name("id"), topic(1)
-    first, second = (Transactions({"bootstrap_servers": [kafka]}, id, to, 1_000, "none") for _ in range(2))
+    first, second = (TransactionalProducer({"bootstrap_servers": [kafka]}, id, to, 1_000, "none") for _ in range(2))
     try:
         first.fence()
         first._producer.begin_transaction()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from exporter.fetch import leader, ranges
-from exporter.fetch.ranges import Wanted
+from exporter.fetch.ranges import RangeWanted
 from offsets.ranges import TopicPartition
 from tests.support.brokers import Brokers, three_brokers
 from tests.support.lakes import Export, Process, running, seldom, wait_until, writing, wrong_places
@@ -43,18 +43,18 @@ def sent(brokers: Brokers, topic: str, some: Sequence[bytes]) -> None:
     produce(brokers.bootstrap, topic, {0: [Record(None, one) for one in some]}, {"batch.num.messages": "100"})
 
 
-def wanted(brokers: Brokers, topic: str, end: int, start: int = 0, **client: str) -> Wanted:
+def wanted(brokers: Brokers, topic: str, end: int, start: int = 0, **client: str) -> RangeWanted:
     options = {"bootstrap_servers": [brokers.bootstrap], **client}
-    return Wanted(options, TopicPartition(topic, 0), start, end, "read_committed", 1 << 20)
+    return RangeWanted(options, TopicPartition(topic, 0), start, end, "read_committed", 1 << 20)
 
 
-def read(of: Wanted) -> Iterator[list[bytes]]:
+def read(of: RangeWanted) -> Iterator[list[bytes]]:
     """The values, batch by batch."""
     for batch in ranges.records(of):
         yield batch.column("value").to_pylist()
 
 
-def all_of(of: Wanted) -> list[bytes]:
+def all_of(of: RangeWanted) -> list[bytes]:
     return [one for some in read(of) for one in some]
 
 
@@ -80,13 +80,13 @@ def test_a_connection_waits_for_the_next_range_and_is_made_anew_where_it_is_gone
     topic, some = brokers.topic([2], partitions=2), values(0, 1000)
     sent(brokers, topic, some)
     logged_in: list[int] = []
-    log_in = leader.Leader._log_in
+    log_in = leader.PartitionLeader._log_in
 
-    def counted(self: leader.Leader, tp: TopicPartition, node: int | None, deadline: float) -> None:
+    def counted(self: leader.PartitionLeader, tp: TopicPartition, node: int | None, deadline: float) -> None:
         log_in(self, tp, node, deadline)
         logged_in.append(self.node)
 
-    monkeypatch.setattr(leader.Leader, "_log_in", counted)
+    monkeypatch.setattr(leader.PartitionLeader, "_log_in", counted)
     assert all_of(wanted(brokers, topic, 500)) == some[:500]
     assert all_of(wanted(brokers, topic, 1000, start=500)) == some[500:]
     assert logged_in == [2]
@@ -94,7 +94,7 @@ def test_a_connection_waits_for_the_next_range_and_is_made_anew_where_it_is_gone
         pass
     assert all_of(wanted(brokers, topic, 700, start=3)) == some[3:700]
     assert logged_in == [2, 2]
-    other = Wanted({"bootstrap_servers": [brokers.bootstrap]}, TopicPartition(topic, 1), 0, 3, "read_committed", 1)
+    other = RangeWanted({"bootstrap_servers": [brokers.bootstrap]}, TopicPartition(topic, 1), 0, 3, "read_committed", 1)
     produce(brokers.bootstrap, topic, {1: [Record(None, b"x")] * 3})
     assert all_of(other) == [b"x"] * 3
     assert logged_in == [2, 2], "one connection serves all that its broker leads of the topic"
@@ -107,13 +107,13 @@ def test_the_nearest_replica_is_read_and_the_leader_where_that_is_gone(
     topic, some = brokers.topic([2, 3]), values(0, MANY)
     sent(brokers, topic, some)
     asked: list[int] = []
-    ask = leader.Leader.ask
+    ask = leader.PartitionLeader.ask
 
-    def noted(self: leader.Leader, offset: int, epoch: int) -> None:
+    def noted(self: leader.PartitionLeader, offset: int, epoch: int) -> None:
         asked.append(self.node)
         ask(self, offset, epoch)
 
-    monkeypatch.setattr(leader.Leader, "ask", noted)
+    monkeypatch.setattr(leader.PartitionLeader, "ask", noted)
     near = wanted(brokers, topic, MANY, client_rack="r3")
     assert all_of(near) == some
     assert asked[0] == 2 and {*asked[1:]} == {3}, "the leader says who is near"

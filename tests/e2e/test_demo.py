@@ -145,7 +145,7 @@ def pasted(code: str) -> str:
     return done.stdout
 
 
-def clean_report(produced: events.Tally, **changed: Any) -> AuditReport:
+def clean_report(produced: events.ShopTally, **changed: Any) -> AuditReport:
     """The report of a lake that holds exactly what was produced."""
     tables = tuple(TableCount(name, rows, 1, 1, 1) for name, rows in expected_rows(produced).items())
     known: dict[str, Any] = {"checked": produced.records, "once": produced.records, "tables": tables}

@@ -80,7 +80,7 @@ def has_holes(kafka: str, topic: str, rng: random.Random, count: int) -> bool:
     return sum(1 for _ in messages(kafka, topic, "read_uncommitted")) < count // 2
 
 
-def by_source(spark: Any, kafka: str, wanted: ranges.Wanted) -> pa.Table:
+def by_source(spark: Any, kafka: str, wanted: ranges.RangeWanted) -> pa.Table:
     at = [json.dumps({wanted.tp.topic: {"0": offset}}) for offset in (wanted.start, wanted.end)]
     options = {
         "kafka.bootstrap.servers": kafka, "assign": json.dumps({wanted.tp.topic: [0]}), "includeHeaders": "true",
@@ -98,7 +98,7 @@ def rows(table: pa.Table) -> list[tuple[Any, ...]]:
     return list(zip(*columns, heads, strict=True))
 
 
-def read_alike(spark: Any, kafka: str, wanted: ranges.Wanted) -> None:
+def read_alike(spark: Any, kafka: str, wanted: ranges.RangeWanted) -> None:
     found = pa.Table.from_batches(ranges.exactly(wanted), schema=ranges.EXACT)
     assert rows(found) == rows(by_source(spark, kafka, wanted)), (wanted.isolation, wanted.start, wanted.end)
 
@@ -143,7 +143,7 @@ def test_a_worker_reads_what_the_source_reads(
     for isolation in ("read_committed", "read_uncommitted"):
         bounds = [(0, end), *(sorted(rng.sample(range(end + 1), 2)) for _ in range(3))]
         for start, until in bounds:
-            wanted = ranges.Wanted({"bootstrap_servers": [kafka]}, tp, start, until, isolation, 10_000_000)
+            wanted = ranges.RangeWanted({"bootstrap_servers": [kafka]}, tp, start, until, isolation, 10_000_000)
             if compacted:
                 undisturbed(kafka, name, lambda wanted=wanted: read_alike(spark, kafka, wanted))
             else:
@@ -164,7 +164,7 @@ def test_records_of_fifty_megabytes_are_read_as_the_source_reads_them(
         assert producer.flush(120) == 0 and not failed
     end = 4 * len(CODECS)
     for start, until in [(0, 7), (7, 12), (12, end)]:
-        wanted = ranges.Wanted(
+        wanted = ranges.RangeWanted(
             {"bootstrap_servers": [kafka]}, TopicPartition(name, 0), start, until, "read_committed", 60_000_000
         )
         read_alike(spark, kafka, wanted)

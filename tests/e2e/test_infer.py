@@ -14,7 +14,7 @@ from kafka import KafkaProducer
 
 from exporter.cli.main import _exit_code, cli
 from exporter.cli.verbs.infer import ASSUMED
-from exporter.kafka.sample import Sample, Stretch, Taken
+from exporter.kafka.sample import Sample, SampledOffsets, SampledRecord
 from exporter.operate.infer.infer import infer
 from exporter.settings.load import load
 from offsets.names import table_folder
@@ -70,9 +70,13 @@ def test_a_sample_passes_offsets_without_records_and_tells_what_it_cannot_read(
             producer.commit_transaction()
     producer.close()
     tp = TopicPartition(name, 0)
-    wanted = [Stretch(tp, range(0, 5)), Stretch(tp, range(10_000, 10_010)), Stretch(tp, range(5, 12))]
+    wanted = [
+        SampledOffsets(tp, range(0, 5)),
+        SampledOffsets(tp, range(10_000, 10_010)),
+        SampledOffsets(tp, range(5, 12)),
+    ]
     sample = Sample({"bootstrap_servers": kafka}, wanted, "read_committed", 1000)
-    taken: list[Taken] = list(sample)
+    taken: list[SampledRecord] = list(sample)
     assert [(one.offset, one.value) for one in taken] == [(0, b"0"), (4, b"2"), (8, b"4")]
     assert [text.split(":")[0] for text in sample.unread] == [f"{tp} from offset 10000 on"]
 

@@ -13,7 +13,7 @@ import pytest
 
 from exporter.core.routing import DEAD_LETTERS
 from exporter.lake.lake import Lake
-from exporter.operate.maintain.maintain import Maintenance, MaintenanceLimits, Step
+from exporter.operate.maintain.maintain import Maintenance, MaintenanceLimits, MaintenanceStep
 from tests.e2e.test_users import Gate
 from tests.support import naive
 from tests.support.lakes import DDL, Export, event, running, wait_until
@@ -38,7 +38,7 @@ def send(e: Export, first: int, count: int) -> None:
     produce(e.kafka, e.topic, {0: [event("order", number) for number in range(first, first + count)]})
 
 
-def passing(e: Export, spark: Any) -> list[Step]:
+def passing(e: Export, spark: Any) -> list[MaintenanceStep]:
     """`exporter maintain --apply --types order`."""
     return list(Maintenance(Lake(spark, e.root / "lake", e.app), LIMITS).steps(["order"], True))
 

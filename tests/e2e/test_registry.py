@@ -19,7 +19,7 @@ from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from exporter.core.schemas import SchemaText, Unknown
+from exporter.core.schemas import SchemaText, UnknownId
 from exporter.errors import InvariantBroken, RegistryUnreachable
 from exporter.local.registry import LocalRegistry
 from exporter.registry.client import connect
@@ -185,7 +185,7 @@ def test_what_is_not_there_is_told_apart(url: str, source: Registry) -> None:
     client, name = SchemaRegistryClient({"url": url}), fresh_name("absent")
     client.register_schema(name, Schema('{"type": "string"}', "AVRO"))
     for schema_id in (0, 999_999_999, 2**31 - 1, 2**31, 2**32 - 1):
-        assert isinstance(source.look_up("default", schema_id, ENDS, now=0.0), Unknown)
+        assert isinstance(source.look_up("default", schema_id, ENDS, now=0.0), UnknownId)
     asked = connect(RegistryOptions((url,)))
     assert asked.ask(lambda server: server.versions(f"{name}/none of these")) == []
     assert asked.ask(lambda server: server.versions(name)) == [1]

@@ -18,8 +18,8 @@ from exporter.errors import CannotRepair, ConfigError, Fenced, FoundProblem
 from exporter.fetch import ranges
 from exporter.kafka.topics import FirstPosition
 from exporter.local.broker import Broker, create_topic
-from exporter.operate.audit.records import Record as Read
-from exporter.operate.audit.records import Source, Wanted
+from exporter.operate.audit.records import AuditedOffsets, AuditedTopic
+from exporter.operate.audit.records import AuditedRecord as Read
 from exporter.operate.repair.reading import NothingToRepair
 from exporter.operate.repair.repair import repair
 from exporter.operate.repair.skip import skipped_offsets
@@ -209,11 +209,11 @@ def test_what_is_read_with_care_is_what_the_source_reads(kafka: str, topic: Call
     tp = TopicPartition(name, 0)
     for isolation, end in (("read_committed", len(CODECS) * 3 + 6), ("read_uncommitted", len(CODECS) * 3 + 7)):
         client = {"bootstrap_servers": [kafka]}
-        parts = Source(client, isolation, 10).stretches([Wanted(tp, 1, end)])
+        parts = AuditedTopic(client, isolation, 10).stretches([AuditedOffsets(tp, 1, end)])
         found = [record for part in parts for record in part.records]
-        by_spark = by_source(spark, kafka, Wanted(tp, 1, end), isolation)
+        by_spark = by_source(spark, kafka, AuditedOffsets(tp, 1, end), isolation)
         assert found == [as_read(tp, row) for row in by_spark]
-        whole = ranges.Wanted(client, tp, 1, end, isolation, 10)
+        whole = ranges.RangeWanted(client, tp, 1, end, isolation, 10)
         assert [row for batch in ranges.exactly(whole) for row in batch.to_pylist()] == by_spark
         assert len(found) == end - 1 - {"read_committed": 4, "read_uncommitted": 3}[isolation]
 
@@ -225,7 +225,7 @@ def as_read(tp: TopicPartition, row: dict[str, Any]) -> Read:
     return Read(tp, row["offset"], micros, row["key"], value, len(value or b""), row["headers"], kind)
 
 
-def by_source(spark: Any, kafka: str, wanted: Wanted, isolation: str) -> list[dict[str, Any]]:
+def by_source(spark: Any, kafka: str, wanted: AuditedOffsets, isolation: str) -> list[dict[str, Any]]:
     import json
 
     at = {wanted.tp.topic: {"0": wanted.start}}, {wanted.tp.topic: {"0": wanted.end}}

@@ -29,7 +29,7 @@ from exporter.settings.load import load
 from exporter.wal.dynamodb import DynamoDbLog
 from exporter.wal.dynamodb_calls import Calls, connect
 from exporter.wal.dynamodb_items import TABLE
-from exporter.wal.dynamodb_table import TableState, create_table, look_at_table
+from exporter.wal.dynamodb_table import WalTableState, create_table, look_at_table
 from offsets.intents import Intent, IntentKey, IntentState, WalMismatch, WalUnreachable
 from offsets.ranges import TopicPartition
 from tests.support.fake_dynamodb import FakeDynamoDb, Wrapped, failure
@@ -86,7 +86,7 @@ def store(request: pytest.FixtureRequest) -> Store:
     """The same on both; the real one is started when it is first asked for."""
     client = FakeDynamoDb() if request.param == "fake" else request.getfixturevalue("client")
     name = fresh_name("wal")
-    assert create_table(Calls(client, 10, local=True), name) == TableState()
+    assert create_table(Calls(client, 10, local=True), name) == WalTableState()
     return Store(client, name)
 
 
@@ -339,12 +339,12 @@ def test_items_of_a_later_version_are_not_guessed_at(store: Store) -> None:
 def test_the_table_is_made_once_and_looked_at(store: Store) -> None:
     """Making it again is no error; one without TTL is told, and gets it; one of another shape is left alone."""
     calls = Calls(store.client, 10, local=True)
-    assert look_at_table(calls, "no-such-table") == TableState(missing=True)
+    assert look_at_table(calls, "no-such-table") == WalTableState(missing=True)
     name = fresh_name("wal")
     store.client.create_table(TableName=name, **TABLE)
     assert "TTL" in look_at_table(calls, name).faults[0]
     for _ in (1, 2):
-        assert create_table(calls, name) == TableState()
+        assert create_table(calls, name) == WalTableState()
     if not isinstance(store.client, FakeDynamoDb):
         parts = {part: TABLE[part][:1] for part in ("KeySchema", "AttributeDefinitions")}
         store.client.create_table(TableName=f"{name}-x", BillingMode="PAY_PER_REQUEST", **parts)

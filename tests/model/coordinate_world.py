@@ -2,9 +2,9 @@
 
 Two tasks that both believe they own the same partitions of one table, as in pair_world.py; each has a leader of its
 own, and all four go on after whatever pause. What a task makes of what it hears, and of a time-out, is the exporter's
-own Member, over DeltaCommitter.found and land; what a leader puts into one commit is the exporter's own choice. The
-channel holds a few messages: each may be heard by anybody, any number of times, in any order, at any time; when it is
-full, the next one takes the place of any. So losing, doubling, delaying and clearing are all in it, and with `lies`
+own RoundMember, over DeltaCommitter.found and land; what a leader puts into one commit is the exporter's own choice.
+The channel holds a few messages: each may be heard by anybody, any number of times, in any order, at any time; when it
+is full, the next one takes the place of any. So losing, doubling, delaying and clearing are all in it, and with `lies`
 outcomes that nobody found, too. At any time a leader may be told a made-up offer without files, of the right position:
 to anywhere if it is not signed, to the end of the partition or beyond if it is. A commit that was given up and lands
 later is a leader's, which has the offer under the same id.
@@ -40,7 +40,7 @@ import exporter.coordinate.channel
 import exporter.coordinate.member
 import exporter.protocol.commit
 from exporter.coordinate.channel import TopicChannel
-from exporter.coordinate.member import Member, _Offered
+from exporter.coordinate.member import RoundMember, _Offered
 from exporter.coordinate.messages import encode
 from exporter.coordinate.signature import Signature
 from exporter.core import merging
@@ -286,10 +286,10 @@ class CoordinateWorld(PairWorld):
         files = tuple(_offsets(file) for file in claim.files)
         return TPS.index(claim.key.tp), claim.expected, claim.new, files, claim.offers
 
-    def member(self, looking: _Looking, offer_id: str, claims: State) -> tuple[Future[Report], Member]:
+    def member(self, looking: _Looking, offer_id: str, claims: State) -> tuple[Future[Report], RoundMember]:
         """A task that waits for what becomes of its offer; its time is over at 1."""
         inline = SimpleNamespace(submit=lambda run, *given: run(*given))
-        one = Member(APP, "task", looking, inline, SimpleNamespace(), 1.0, lambda: None)  # type: ignore[arg-type]
+        one = RoundMember(APP, "task", looking, inline, SimpleNamespace(), 1.0, lambda: None)  # type: ignore[arg-type]
         future: Future[Report] = Future()
         offer = self.real_offer(offer_id, _bare(claims))
         one._open[offer_id] = _Offered(self.prepared(offer_id, claims), offer, future, 0.0, 1.0)

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from exporter.core.plan import Budget, expected, plan_round
-from exporter.core.schemas import Decision, KnownSchemas, SchemaText, Unknown
+from exporter.core.schemas import Decision, KnownSchemas, SchemaText, UnknownId
 from exporter.core.writers import Fragment, PartitionPlan, StagedFile, Writer, WriterKey, integrate
 from offsets.ranges import OffsetRange, TopicPartition
 from tests.model.search import remember
@@ -254,7 +254,7 @@ def _reads_on(process: State) -> bool:
 
 
 def _real(decision: Any) -> Decision:
-    return Unknown({TP: decision}) if isinstance(decision, int) else TEXTS[decision]
+    return UnknownId({TP: decision}) if isinstance(decision, int) else TEXTS[decision]
 
 
 def _compact(writer: Writer) -> State:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from exporter.core.valid_through import as_ms
-from exporter.protocol.through import Said, ThroughTimes
+from exporter.protocol.through import ThroughSaid, ThroughTimes
 from offsets.names import AppId
 from offsets.ranges import TopicPartition
 from offsets.table_log import THROUGH, TableView
@@ -142,7 +142,7 @@ class ThroughWorld:
         known = {str(AppId(APP, _tp(p), 0)): at for p, at in enumerate(positions)}
         through = ThroughTimes(APP, self.scope.mode, _Topics(answers), lambda: 0.0)  # type: ignore[arg-type]
         through.said["A"] = before
-        claims = [Said(_tp(p), new, time) for p, new, time in times]
+        claims = [ThroughSaid(_tp(p), new, time) for p, new, time in times]
         try:
             said = through.metadata(_Table(), TableView(-1, "id", "", known), claims)  # type: ignore[arg-type]
         except _Waits as waits:

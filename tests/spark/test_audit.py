@@ -119,14 +119,14 @@ def add_by_hand(lake: Exported, event_type: str, path: Path, day: str) -> None:
 def test_a_topic_of_many_partitions_is_read_by_one_consumer(kafka):
     """Each record once; offsets without a record are gone through as well."""
     from exporter.local.broker import create_topic
-    from exporter.operate.audit.records import Source, Wanted
+    from exporter.operate.audit.records import AuditedOffsets, AuditedTopic
     from tests.support.services import fresh_name
 
     topic, partitions = fresh_name(), 40
     create_topic(kafka, topic, partitions)
     produce(kafka, topic, {number: records([click(number), None]) for number in range(partitions)})
-    wanted = [Wanted(TopicPartition(topic, number), number % 3, 2) for number in range(partitions)]
-    found = [*Source({"bootstrap_servers": [kafka]}, "read_committed", BYTES_MAX).stretches(wanted)]
+    wanted = [AuditedOffsets(TopicPartition(topic, number), number % 3, 2) for number in range(partitions)]
+    found = [*AuditedTopic({"bootstrap_servers": [kafka]}, "read_committed", BYTES_MAX).stretches(wanted)]
     assert sorted((one.tp.partition, one.start, one.end) for one in found) == [
         (one.tp.partition, one.start, 2) for one in wanted if one.start < 2
     ]

@@ -16,7 +16,7 @@ from typing import Any, cast
 import pytest
 
 from exporter.core.routing import DEAD_LETTERS, EventTime, TypeFrom
-from exporter.core.schemas import Decision, KnownSchemas, Unknown
+from exporter.core.schemas import Decision, KnownSchemas, UnknownId
 from exporter.core.value_format import ValueFormat
 from exporter.registry.pins import Pins
 from exporter.stores.stores import open_store
@@ -44,7 +44,7 @@ def sent(kind: Kind) -> list[bytes | None]:
 def decided(topic: str, kind: Kind) -> KnownSchemas:
     """The texts, and that the last id is unknown through some offset."""
     found: dict[int, list[Decision]] = {number: [text] for number, text in texts(kind).items()}
-    return KnownSchemas({**found, GONE: [Unknown({TopicPartition(topic, 0): 1_000})]})
+    return KnownSchemas({**found, GONE: [UnknownId({TopicPartition(topic, 0): 1_000})]})
 
 
 @pytest.fixture(scope="module", params=["avro", pytest.param("protobuf", marks=pytest.mark.long)])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql.types import StructType
 
-from exporter.derive.columns import Unfit, grown
+from exporter.derive.columns import UnfitCell, grown
 from exporter.derive.query import Query
 from exporter.errors import ConfigError
 from exporter.lake.later import Later
@@ -131,5 +131,5 @@ def test_a_table_gains_what_its_rows_have_and_keeps_the_rest(
 )
 def test_another_type_is_told_with_its_place(session: Any, gets: str, place: str) -> None:
     """Wider ones too: Delta itself would take any, and the table could not be read."""
-    with pytest.raises(Unfit, match=place):
+    with pytest.raises(UnfitCell, match=place):
         grown(StructType.fromDDL(HAS), StructType.fromDDL(gets))

@@ -14,8 +14,8 @@ from exporter.derive.job import Job
 from exporter.derive.jobs import own_session
 from exporter.derive.mirror import MirrorJob
 from exporter.derive.sql import SqlJob
-from exporter.derive.to_kafka_progress import Progress
-from exporter.derive.to_kafka_source import Sent, source_of
+from exporter.derive.to_kafka_progress import SendProgress
+from exporter.derive.to_kafka_source import SendableSource, source_of
 from exporter.lake.lake import Lake
 from exporter.settings.derive_bundles import BundlesTable
 from exporter.settings.derive_mirror import MirrorTable
@@ -51,10 +51,10 @@ def jobs_over(lake: Lake) -> dict[str, Job]:
     }
 
 
-def sent_of(lake: Lake) -> tuple[Sent, Progress]:
+def sent_of(lake: Lake) -> tuple[SendableSource, SendProgress]:
     """The source as a to_kafka job has it, and its progress once all is sent."""
     source = source_of(lake, own_session(lake), "order", {})
-    parts, _ = source.parts(Progress("order", "id", 1, "me", 0))
+    parts, _ = source.parts(SendProgress("order", "id", 1, "me", 0))
     return source, parts[-1].done
 
 

@@ -23,7 +23,7 @@ from exporter.core.outcome import Landed
 from exporter.core.writers import Claim, StagedFile, WriterKey
 from exporter.errors import ConfigError, FoundProblem
 from exporter.lake.lake import Lake
-from exporter.operate.maintain.maintain import Maintenance, MaintenanceLimits, Step
+from exporter.operate.maintain.maintain import Maintenance, MaintenanceLimits, MaintenanceStep
 from exporter.protocol.commit import DeltaCommitter
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
@@ -87,7 +87,7 @@ def on_disk(lake: Lake, name: str) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.glob("day=*/*")}
 
 
-def passing(lake: Lake, *names: str) -> list[Step]:
+def passing(lake: Lake, *names: str) -> list[MaintenanceStep]:
     work = Maintenance(lake, LIMITS)
     return list(work.steps(work.tables(names), True))
 
@@ -191,7 +191,7 @@ def test_even_two_that_see_no_lock_do_no_harm(lake: Lake, monkeypatch: pytest.Mo
     names = ("click", "order", "payment")
     for name in names:
         two_files(lake, name, CLOSED, date(2026, 1, 30))
-    before, found = {name: contents(lake, name) for name in names}, dict[int, list[Step]]()
+    before, found = {name: contents(lake, name) for name in names}, dict[int, list[MaintenanceStep]]()
     monkeypatch.setattr("exporter.operate.maintain.maintain._locked", lambda table: contextlib.nullcontext(True))
     threads = [threading.Thread(target=lambda n=n: found.update({n: passing(lake)})) for n in (1, 2)]
     for thread in threads:

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from exporter.local.proxy import WELL, Fate, FaultyProxy, Troubles
+from exporter.local.proxy import WELL, FaultyProxy, RequestFate, Troubles
 from exporter.stores.store import Store
 from exporter.stores.stores import open_store
 from tests.support.committing import Committing, app_id, logged
@@ -75,11 +75,11 @@ def test_a_commit_whose_reply_is_lost_is_known_as_landed_and_none_lands_twice(
     two: tuple[Committing, Committing], store: Store, proxy: FaultyProxy
 ) -> None:
     """Every third PUT of the log: the client sends it again by itself, meets its own bytes, and says so."""
-    before = proxy.fates[Fate.LOST]
+    before = proxy.fates[RequestFate.LOST]
     proxy.troubles = Troubles(lost_every=3, path=ENTRIES)
     told = raced(two, "lossy")
     proxy.troubles = WELL
-    assert proxy.fates[Fate.LOST] - before >= COMMITS / 3
+    assert proxy.fates[RequestFate.LOST] - before >= COMMITS / 3
     versions = logged(store, "lossy")
     assert len(versions) == len(told[0]) + len(told[1])
     for partition, mine in enumerate(told):
@@ -89,13 +89,13 @@ def test_a_commit_whose_reply_is_lost_is_known_as_landed_and_none_lands_twice(
 
 def test_a_file_whose_reply_is_lost_is_written_once_and_known_as_written(store: Store, proxy: FaultyProxy) -> None:
     """By the workers' side: of several at once, every third."""
-    before = proxy.fates[Fate.LOST]
+    before = proxy.fates[RequestFate.LOST]
     proxy.troubles = Troubles(lost_every=3, path="/day=1/")
     names = [f"order/day=1/{number}.parquet" for number in range(40)]
     with ThreadPoolExecutor(4) as pool:
         assert [*pool.map(lambda name: store.write_once(name, name.encode()), names)] == [None] * 40
     proxy.troubles = WELL
-    assert proxy.fates[Fate.LOST] - before >= 13
+    assert proxy.fates[RequestFate.LOST] - before >= 13
     assert sorted((file.path, file.bytes) for file in store.files("order/day=1")) == sorted((n, len(n)) for n in names)
     with pytest.raises(FileExistsError):
         store.write_once(names[0], names[0].encode())

@@ -16,9 +16,9 @@ from typing import Any
 from exporter.coordinate.coordinated import CoordinatedCommits
 from exporter.coordinate.leader import Leader
 from exporter.coordinate.leading import OwnsLeast
-from exporter.coordinate.member import Member
+from exporter.coordinate.member import RoundMember
 from exporter.coordinate.memory import MemoryTopic
-from exporter.coordinate.rounds import Rounds
+from exporter.coordinate.rounds import LeaderRounds
 from exporter.core.memory_committer import MemoryCommitter, MemoryTable
 from exporter.core.memory_merger import MemoryMerger
 from exporter.core.outcome import Landed, Refused, Report, Stale
@@ -55,7 +55,7 @@ class Task:
     owned: list[TopicPartition]
     committer: MemoryCommitter
     merger: MemoryMerger
-    member: Member
+    member: RoundMember
     leader: Leader
     commits: CoordinatedCommits
     covered: dict[WriterKey, Position] = field(default_factory=dict)
@@ -89,8 +89,8 @@ class World:
         committer = MemoryCommitter(owner=name, tables=self.tables)
         merger = MemoryMerger(self.tables)
         channel, clock = self.topic.channel(), lambda: self.now
-        member = Member("app", name, committer, Inline(), channel, TIMEOUT_SECS, lambda: None, clock)
-        rounds = Rounds("app", name, INTERVAL_SECS, TIMEOUT_SECS)
+        member = RoundMember("app", name, committer, Inline(), channel, TIMEOUT_SECS, lambda: None, clock)
+        rounds = LeaderRounds("app", name, INTERVAL_SECS, TIMEOUT_SECS)
         task: Task
         leadership = OwnsLeast(lambda: task.owned, lambda: self.tps)
         leader = Leader(rounds, leadership, merger, lambda: self.tps, Inline(), channel)

@@ -1,4 +1,4 @@
-"""A source of decisions in memory, and a format whose values name their schemas: that of Pairs behind a frame."""
+"""A source of decisions in memory, and a format whose values name their schemas: that of FakeFormat behind a frame."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from exporter.core.columns import JsonText
 from exporter.core.routing import Routing, TypeFrom
-from exporter.core.schemas import Decision, KnownSchemas, SchemaText, Unknown
+from exporter.core.schemas import Decision, KnownSchemas, SchemaText, UnknownId
 from exporter.core.value_format import ValueFormat
 from exporter.errors import RegistryUnreachable
-from exporter.formats.fake import Pairs
+from exporter.formats.fake import FakeFormat
 from exporter.formats.format import Peek, Read, Reader
 from exporter.formats.frames import HEAD
 from offsets.ranges import TopicPartition
@@ -31,7 +31,7 @@ class FramedPairs:
     """See Format. Refuses to read what no text is known of, which the frames have to keep from it."""
 
     def __init__(self, _form: ValueFormat, schemas: KnownSchemas) -> None:
-        self._pairs = Pairs()
+        self._pairs = FakeFormat()
         self._schemas = schemas
 
     def schema(self, spark_json: str, event_type: str) -> pa.Schema:
@@ -122,7 +122,7 @@ class FakeSource:
             raise RegistryUnreachable(self.down or f"no id {schema_id}")
         decision: Decision | None = self.texts.get(schema_id)
         if decision is None and self.sure and ends:
-            decision = Unknown({tp: end - 1 for tp, end in ends.items()})
+            decision = UnknownId({tp: end - 1 for tp, end in ends.items()})
         if decision is not None:
             self.recorded[schema_id] = (*self.recorded.get(schema_id, ()), decision)
         return decision

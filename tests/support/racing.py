@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from exporter.core.deployment import Deployment
-from exporter.local.children import FOLLOW_PARENT, Child
+from exporter.local.children import FOLLOW_PARENT, ChildProcess
 from exporter.stores.store import Store
 from exporter.stores.stores import open_store
 
@@ -31,7 +31,7 @@ def race(store: Store, folder: Path, commits: int = 20, racers: int = 2) -> None
         running = []
         for number in range(racers):
             told = [store.uri(), json.dumps(dict(store.options)), str(number), str(commits), str(folder)]
-            running.append(Child([RACER, *told], {}, folder / f"{number}.log", folder / f"{number}.out"))
+            running.append(ChildProcess([RACER, *told], {}, folder / f"{number}.log", folder / f"{number}.out"))
             stack.callback(running[-1].close)
         deadline = time.monotonic() + START_SECS_MAX
         while not all((folder / f"ready.{number}").exists() for number in range(racers)):

@@ -14,7 +14,7 @@ from unittest import mock
 from exporter.derive import to_kafka, to_kafka_source
 from exporter.derive.target import new_owner
 from exporter.derive.to_kafka import Surroundings, ToKafkaJob
-from exporter.derive.to_kafka_rows import Place, Row
+from exporter.derive.to_kafka_rows import RowPlace, RowToSend
 from exporter.derive.to_kafka_source import ByOffset
 from exporter.derive.to_kafka_topic import TargetTopic
 from exporter.errors import ExporterError
@@ -33,13 +33,13 @@ def key_of(number: int) -> bytes:
     return str(number % 17).encode()
 
 
-def row_of(number: int) -> Row:
-    place = Place(SOURCES[number % 3], 0, number // 3)
+def row_of(number: int) -> RowToSend:
+    place = RowPlace(SOURCES[number % 3], 0, number // 3)
     value = None if number % 23 == 0 else str(number).encode()
-    return Row(place, key_of(number), value, (("n", str(number).encode()),))
+    return RowToSend(place, key_of(number), value, (("n", str(number).encode()),))
 
 
-def rows_of(count: int) -> list[Row]:
+def rows_of(count: int) -> list[RowToSend]:
     """In the order of a source."""
     return sorted(map(row_of, range(count)), key=lambda row: row.place)
 
@@ -61,7 +61,7 @@ class Made:
     def require_kept(self, since: Cursor, job: str) -> None:
         """It takes nothing back."""
 
-    def rows(self, since: Cursor = NOTHING, until: Cursor | None = None) -> list[Row]:
+    def rows(self, since: Cursor = NOTHING, until: Cursor | None = None) -> list[RowToSend]:
         """Those between two cursors, in order."""
         new = {one.tp: one for one in slices(since, until or self.now)}
         return [

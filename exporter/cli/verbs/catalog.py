@@ -8,7 +8,7 @@ import click
 
 from exporter.catalog.statements import DIALECTS
 from exporter.cli.options import LAKE, Loading, with_settings
-from exporter.cli.output import FORMAT, Output, Text
+from exporter.cli.output import FORMAT, Output, TextOutput
 from exporter.errors import FoundProblem
 from exporter.text import escaped
 
@@ -48,5 +48,5 @@ def catalog(dialect: str, types: str, apply: bool, output: Output, load: Loading
         raise FoundProblem(f"{failed} of the tables are not registered", "the lines above say why")
 
 
-def _tell(line: str, text: Text) -> None:
+def _tell(line: str, text: TextOutput) -> None:
     text.line(line)

@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from exporter.cli.options import EXPORTED, Loading, with_settings
-from exporter.cli.output import FORMAT, Output, Text
+from exporter.cli.output import FORMAT, Output, TextOutput
 from exporter.errors import ConfigError, ExporterError, FoundProblem
 from exporter.settings.model import Settings
 from exporter.text import escaped
@@ -57,14 +57,14 @@ def _tell_samples(output: Output, settings: Settings, file: IO[bytes], records: 
         output.show(one.as_dict(), partial(_tell_sample, one))
 
 
-def _tell_sample(one: Sampled, text: Text) -> None:
+def _tell_sample(one: Sampled, text: TextOutput) -> None:
     renamed = f", renamed {one.event_type}" if one.said != one.event_type else ""
     text.line(f"line {one.line}: " + escaped(f"event type {one.said}{renamed}" if one.said else "no event type"))
     for fate in one.fates:
         text.line("  " + escaped(fate.told))
 
 
-def _tell(finding: Finding, text: Text) -> None:
+def _tell(finding: Finding, text: TextOutput) -> None:
     text.line(f"{finding.level:5}  {finding.what}: {finding.says}")
     if finding.hint:
         text.line(f"       hint: {finding.hint}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from exporter.cli.options import Loading, with_settings
-from exporter.cli.output import FORMAT, Output, Text, plain
+from exporter.cli.output import FORMAT, Output, TextOutput, plain
 from exporter.settings.model import CONFIG_DEFAULT, SCALARS
 from exporter.settings.reference import example_toml, reference_page
 
@@ -22,10 +22,10 @@ def config(write_example: bool, write_reference: bool, output: Output, load: Loa
     from exporter.settings.view import setting_rows
 
     if write_example:
-        Text().whole(example_toml())
+        TextOutput().whole(example_toml())
         return
     if write_reference:
-        Text().whole(reference_page())
+        TextOutput().whole(reference_page())
         return
     rows = list(setting_rows(load()))
     cells = [(row.name, plain(row.value), row.origin) for row in rows]

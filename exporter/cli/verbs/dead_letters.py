@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from exporter.cli.options import CODEC, LAKE, VERDICTS, Loading, with_settings
-from exporter.cli.output import FORMAT, Output, Text, counted, plain
+from exporter.cli.output import FORMAT, Output, TextOutput, counted, plain
 from exporter.settings.model import Settings
 from exporter.text import escaped
 
@@ -79,7 +79,7 @@ def list_letters(choose: Choosing, output: Output, load: Loading) -> None:
     output.show([vars(one) for one in found], lambda text: _tell_counts(found, chosen, text))
 
 
-def _tell_counts(found: Sequence[LetterCount], chosen: Chosen, text: Text) -> None:
+def _tell_counts(found: Sequence[LetterCount], chosen: Chosen, text: TextOutput) -> None:
     text.table(("event type", "stage", "reason", "day", "rows", "first", "last"), [
         (plain(one.event_type), one.stage, one.code, one.day, counted(one.rows), one.first, one.last)
         for one in found
@@ -109,7 +109,7 @@ def show_letters(choose: Choosing, limit: int, most: int, output: Output, load: 
     output.note(told_of(len(rows), sum(one.rows for one in found), chosen))
 
 
-def _tell_row(row: Mapping[str, Any], text: Text) -> None:
+def _tell_row(row: Mapping[str, Any], text: TextOutput) -> None:
     text.line(f"{row['topic']}-{row['partition']}:{plain(row['offset'])}  {plain(row['timestamp'])}")
     for name in ("event_type", "stage", "reason", "key", "value"):
         if row[name] is not None:
@@ -135,7 +135,7 @@ def replay_letters(choose: Choosing, apply: bool, output: Output, load: Loading)
         evolving, columns = growth_of(settings, routing)
         rows = Replay(lake, routing, chosen, open_registry(settings), evolving, columns).run(apply)
 
-    def tell(text: Text) -> None:
+    def tell(text: TextOutput) -> None:
         text.table(("outcome", "", "rows"), [(row.outcome, row.name, counted(row.rows)) for row in rows])
         done = "done" if apply else "nothing was written: --apply does it"
         text.note(f"{sum(row.rows for row in rows):,} rows; {done}")

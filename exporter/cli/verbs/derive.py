@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from exporter.cli.options import CODEC, LAKE, Loading, with_settings
-from exporter.cli.output import FORMAT, Output, Text, counted, plain
+from exporter.cli.output import FORMAT, Output, TextOutput, counted, plain
 from exporter.errors import FoundProblem
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def run(
     run_jobs(load(), names, how, lambda ran: output.show(vars(ran), lambda text: _tell_ran(ran, text)))
 
 
-def _tell_ran(ran: Ran, text: Text) -> None:
+def _tell_ran(ran: Ran, text: TextOutput) -> None:
     text.line(f"{ran.job}: version {plain(ran.version)}, {counted(ran.rows)} rows{f'; {ran.says}' if ran.says else ''}")
 
 
@@ -61,7 +61,7 @@ def plan(names: Sequence[str], output: Output, load: Loading) -> None:
         output.show(vars(planned), partial(_tell_plan, planned))
 
 
-def _tell_plan(planned: Planned, text: Text) -> None:
+def _tell_plan(planned: Planned, text: TextOutput) -> None:
     text.line(f"{planned.job} ({planned.kind}){f': {planned.says}' if planned.says else ''}")
     for where, what in planned.ranges.items():
         text.line(f"  {where}: {what}")
@@ -81,7 +81,7 @@ def status(names: Sequence[str], output: Output, load: Loading) -> None:
     output.show([vars(one) for one in found], lambda text: _tell_status(found, text))
 
 
-def _tell_status(found: Sequence[JobStatus], text: Text) -> None:
+def _tell_status(found: Sequence[JobStatus], text: TextOutput) -> None:
     text.table(("job", "kind", "version", "behind", ""), [
         (one.job, one.kind, plain(one.version), _listed({name: counted(left) for name, left in one.behind.items()}),
          _listed(one.facts))
@@ -107,7 +107,7 @@ def audit(names: Sequence[str], output: Output, load: Loading) -> None:
         raise FoundProblem(f"{wrong} of {len(found)} things do not hold", "the lines above say which rows differ")
 
 
-def _tell_audit(found: Sequence[AuditLine], text: Text) -> None:
+def _tell_audit(found: Sequence[AuditLine], text: TextOutput) -> None:
     text.table(("job", "", "rows", "", ""), [
         (one.job, one.what, counted(one.rows), "ok" if one.clean else "DIFFERS", one.says) for one in found
     ])  # fmt: skip

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from exporter import log
-from exporter.cli.output import FORMAT, Output, Text
+from exporter.cli.output import FORMAT, Output, TextOutput
 from exporter.settings.load import load
 
 
@@ -59,7 +59,7 @@ def drill(
 
     if names:
         for one in SCENARIOS.values():
-            Text().line(f"{one.name:24} {one.what}")
+            TextOutput().line(f"{one.name:24} {one.what}")
         return
     log.silence("kafka")  # the drill's own clients are cut off too
     given = load(config, {}, os.environ) if config is not None else None

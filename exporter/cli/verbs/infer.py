@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from exporter.cli.options import Loading, with_settings
-from exporter.cli.output import FORMAT, Output, Text, counted
+from exporter.cli.output import FORMAT, Output, TextOutput, counted
 from exporter.settings.places import S3
 from exporter.text import escaped
 
@@ -56,7 +56,7 @@ def infer(
             output.note(f"written: {file}")
 
 
-def _tell(found: Inference, text: Text) -> None:
+def _tell(found: Inference, text: TextOutput) -> None:
     from exporter.operate.infer.told import column_lines, head_lines, type_lines
 
     def lines(told: Iterable[str]) -> None:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from exporter.cli.options import CODEC, LAKE, MAINTAINED, Loading, with_settings
-from exporter.cli.output import FORMAT, Output, Text, counted
+from exporter.cli.output import FORMAT, Output, TextOutput, counted
 from exporter.errors import FoundProblem
 
 if TYPE_CHECKING:
-    from exporter.operate.maintain.maintain import Step
+    from exporter.operate.maintain.maintain import MaintenanceStep
 
 COLUMNS = ("table", "step", "day", "files", "bytes", "outcome", "")
 
@@ -41,7 +41,7 @@ def maintain(types: str, schedule: bool, apply: bool, output: Output, load: Load
         raise FoundProblem(f"{failed} of the steps failed", "the lines above say why; the other tables were maintained")
 
 
-def _tell(steps: Sequence[Step], text: Text) -> None:
+def _tell(steps: Sequence[MaintenanceStep], text: TextOutput) -> None:
     text.table(COLUMNS, [
         (s.table, s.what, s.day, counted(s.files), counted(s.bytes), s.outcome, s.says) for s in steps
     ])  # fmt: skip

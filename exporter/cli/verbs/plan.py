@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from exporter.cli.options import EXPORTED, Loading, with_settings
-from exporter.cli.output import FORMAT, Output, Text, counted, plain
+from exporter.cli.output import FORMAT, Output, TextOutput, counted, plain
 from exporter.errors import FoundProblem
 from exporter.text import escaped
 
@@ -37,7 +37,7 @@ def plan(output: Output, verbose: bool, load: Loading) -> None:
         raise FoundProblem("a start would not run")
 
 
-def _tell(found: StartPlan, text: Text, verbose: bool) -> None:
+def _tell(found: StartPlan, text: TextOutput, verbose: bool) -> None:
     from exporter.operate.plan_told import plan_lines
 
     for line in plan_lines(found):
@@ -50,7 +50,7 @@ def _tell(found: StartPlan, text: Text, verbose: bool) -> None:
         text.line(f"would exit {refused.exit_code}: {refused.reason}\n  hint: {refused.hint}")
 
 
-def _tell_partitions(found: StartPlan, text: Text) -> None:
+def _tell_partitions(found: StartPlan, text: TextOutput) -> None:
     text.table(COLUMNS, [
         (str(one.tp), one.verdict, plain(one.floor), ",".join(one.held_back_by) or "-", str(one.end), counted(one.lag))
         for one in found.partitions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from exporter.cli.output import Text
+from exporter.cli.output import TextOutput
 from exporter.stores.store import JAR_SETS
 
 
@@ -16,4 +16,4 @@ def prepare(store: str | None) -> None:
     from exporter.spark.class_data import home
 
     made = run_prepare(store)
-    Text().line(f"{'made' if made else 'nothing to do'}: {home()}")
+    TextOutput().line(f"{'made' if made else 'nothing to do'}: {home()}")

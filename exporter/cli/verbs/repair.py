@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from exporter.cli.options import CODEC, LOG, VERDICTS, Loading, with_settings
-from exporter.cli.output import FORMAT, Output, Text, counted, plain
+from exporter.cli.output import FORMAT, Output, TextOutput, counted, plain
 
 if TYPE_CHECKING:
     from exporter.operate.repair.steps import RepairRow
@@ -54,7 +54,7 @@ def repair(
     output.show({"applied": apply, "changes": [row.as_dict() for row in rows]}, lambda text: _tell(rows, apply, text))
 
 
-def _tell(rows: Sequence[RepairRow], apply: bool, text: Text) -> None:
+def _tell(rows: Sequence[RepairRow], apply: bool, text: TextOutput) -> None:
     if rows:
         text.table(COLUMNS, [
             (r.table, plain(r.tp), plain(r.old), plain(r.new), counted(r.removed), r.says) for r in rows

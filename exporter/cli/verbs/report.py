@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from exporter.cli.options import LAKE, Loading, with_settings
-from exporter.cli.output import Text
+from exporter.cli.output import TextOutput
 
 
 @click.command()
@@ -23,7 +23,7 @@ def report(path: str, load: Loading) -> None:
     with open_lake(settings) as lake:
         page = report_page(facts(lake, settings))
     if path == "-":
-        Text().line(page)
+        TextOutput().line(page)
     else:
         write(page, path)
-        Text().line(path)
+        TextOutput().line(path)

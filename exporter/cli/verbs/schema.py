@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from exporter.cli.options import LAKE, Loading, with_settings
-from exporter.cli.output import FORMAT, Output, Text, counted, plain
+from exporter.cli.output import FORMAT, Output, TextOutput, counted, plain
 from exporter.text import escaped
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def schema(only: str, rescued_rows: int, output: Output, load: Loading) -> None:
             output.show(found.as_dict(), partial(_tell, found))
 
 
-def _tell(found: TableSchema, text: Text) -> None:
+def _tell(found: TableSchema, text: TextOutput) -> None:
     text.line(escaped(f"{found.event_type}, version {found.version}"))
     text.table(COLUMNS, [
         (one.path, one.type, one.origin, one.seen or "-", plain(one.version), one.hint or "-") for one in found.columns

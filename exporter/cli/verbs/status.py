@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from exporter.cli.options import LOG, VERDICTS, Loading, with_settings
-from exporter.cli.output import FORMAT, Output, Text
+from exporter.cli.output import FORMAT, Output, TextOutput
 from exporter.errors import DependencyUnreachable
 from exporter.text import escaped
 
@@ -59,7 +59,7 @@ def _show(found: Status, output: Output, watch: bool, verbose: bool) -> None:
     output.show(found, lambda text: _tell(found, text, watch, verbose))
 
 
-def _tell(found: Status, text: Text, watch: bool, verbose: bool) -> None:
+def _tell(found: Status, text: TextOutput, watch: bool, verbose: bool) -> None:
     """One look; while watching, a terminal shows one screen of it."""
     from exporter.operate.status import page_of
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from exporter.cli.options import LAKE, Loading, with_settings
-from exporter.cli.output import FORMAT, Output, Text, counted
+from exporter.cli.output import FORMAT, Output, TextOutput, counted
 
 if TYPE_CHECKING:
     from exporter.operate.maintain.sweep import SweptTable
@@ -28,7 +28,7 @@ def sweep(apply: bool, output: Output, load: Loading) -> None:
     output.show([vars(table) for table in swept], lambda text: _tell(swept, apply, text))
 
 
-def _tell(swept: Sequence[SweptTable], apply: bool, text: Text) -> None:
+def _tell(swept: Sequence[SweptTable], apply: bool, text: TextOutput) -> None:
     sums = [(t.event_type, len(t.paths), t.bytes, t.deleted) for t in swept]
     text.table(("event type", "files", "bytes", "deleted"), [(name, *map(counted, of)) for name, *of in sums])
     files, size, deleted = (sum(column) for column in zip((0, 0, 0), *(of for _, *of in sums), strict=True))

@@ -16,12 +16,12 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import DoubleType, FloatType, StructField
 
 from exporter.derive.bundles.ledger import Ledger
-from exporter.derive.bundles.members import MEMBER, Reading, of_rule, slim, union
+from exporter.derive.bundles.members import MEMBER, MembersReading, of_rule, slim, union
 from exporter.derive.bundles.outputs import queried, views
-from exporter.derive.bundles.rules import KEY, Rule, pairs
+from exporter.derive.bundles.rules import KEY, BundleRule, pairs
 from exporter.derive.job import AuditLine
 from exporter.derive.places import within
-from exporter.derive.source import Pinned, is_there, pin
+from exporter.derive.source import PinnedSource, is_there, pin
 from exporter.errors import LogCleaned
 from exporter.lake.lake import Lake
 from exporter.lake.later import Later
@@ -30,13 +30,13 @@ from offsets.cursors import NOTHING, slices
 
 
 @dataclass(frozen=True)
-class Audited:
+class AuditedBundles:
     """What is to be proven. numbers: that the last commit said. lookups: view -> event type. table: all rows."""
 
     job: str
     later: Later
-    rules: Sequence[Rule]
-    readings: Mapping[str, Reading]
+    rules: Sequence[BundleRule]
+    readings: Mapping[str, MembersReading]
     ledger: Ledger
     numbers: Mapping[str, int]
     lookups: Mapping[str, str]
@@ -44,7 +44,7 @@ class Audited:
     lake: Lake
 
 
-def audit(of: Audited) -> list[AuditLine]:
+def audit(of: AuditedBundles) -> list[AuditLine]:
     """What holds, and what does not."""
     rows = {name: _rows(one) for name, one in of.readings.items()}
     members = union(slim(rows[one.source], rule, one) for rule, one in pairs(of.rules))
@@ -59,13 +59,13 @@ def audit(of: Audited) -> list[AuditLine]:
         both.unpersist()
 
 
-def _rows(reading: Reading) -> DataFrame:
+def _rows(reading: MembersReading) -> DataFrame:
     """All rows of a source through what was looked at."""
     taken = replace(reading.source.now, positions=reading.taken.positions)
     return reading.source.frame().where(within(slices(NOTHING, taken)))
 
 
-def _before_open(of: Audited) -> Column:
+def _before_open(of: AuditedBundles) -> Column:
     """Whether a member is one that must have been closed, for the cursor has passed it."""
     held = sf.lit(False)
     for _, one in pairs(of.rules):
@@ -77,7 +77,7 @@ def _before_open(of: Audited) -> Column:
     return held
 
 
-def _members(of: Audited, both: DataFrame) -> AuditLine:
+def _members(of: AuditedBundles, both: DataFrame) -> AuditLine:
     """Of each member: closed once, under the transaction that it is of, or open."""
     replays = any(one.replays for one in of.readings.values())
     twice = both.where("noted IS NOT NULL").groupBy(*MEMBER).count().where("count > 1").count()
@@ -101,11 +101,11 @@ def _members(of: Audited, both: DataFrame) -> AuditLine:
     return AuditLine(of.job, "members once closed or open", not any(wrong.values()), count, "; ".join(says))
 
 
-def _case(rules: Sequence[Rule], sql: Mapping[str, str]) -> Column:
+def _case(rules: Sequence[BundleRule], sql: Mapping[str, str]) -> Column:
     return of_rule({rule.name: sf.expr(f"({sql[rule.name]})") for rule in rules})
 
 
-def _said(of: Audited) -> list[Column]:
+def _said(of: AuditedBundles) -> list[Column]:
     """Of a group of members: what the conditions say, and since when."""
     complete = _case(of.rules, {rule.name: rule.complete for rule in of.rules})
     rescue = _case(of.rules, {rule.name: rule.rescue for rule in of.rules})
@@ -120,12 +120,12 @@ def _said(of: Audited) -> list[Column]:
     ]
 
 
-def _again(of: Audited) -> Column:
+def _again(of: AuditedBundles) -> Column:
     """Whether a rule's transactions begin anew with each closing."""
     return _case(of.rules, {rule.name: str(rule.late == "again").lower() for rule in of.rules})
 
 
-def _open(of: Audited, both: DataFrame) -> AuditLine:
+def _open(of: AuditedBundles, both: DataFrame) -> AuditLine:
     """What is open is not complete, not expired, and of no transaction that was closed."""
     left = both.where("noted IS NULL").groupBy("rule", "transaction").agg(*_said(of))
     closed = both.where("noted IS NOT NULL").select(sf.col("noted").alias("transaction"), sf.lit(True).alias("closed"))
@@ -138,7 +138,7 @@ def _open(of: Audited, both: DataFrame) -> AuditLine:
     return AuditLine(of.job, "open transactions", not told[1], told[0], says)
 
 
-def _closings(of: Audited, both: DataFrame) -> DataFrame:
+def _closings(of: AuditedBundles, both: DataFrame) -> DataFrame:
     """A row per transaction and run that closed it: state, lookups, what the conditions say, and which time it was."""
     noted = _noted(of, both)
     heads = noted.groupBy("rule", "noted", "run").agg(
@@ -151,20 +151,20 @@ def _closings(of: Audited, both: DataFrame) -> DataFrame:
     return closings.withColumnRenamed("noted", "transaction")
 
 
-def _noted(of: Audited, both: DataFrame) -> DataFrame:
+def _noted(of: AuditedBundles, both: DataFrame) -> DataFrame:
     """The members of the ledger, with their rules also where their rows are gone."""
     rules = sf.create_map(*(sf.lit(text) for rule, one in pairs(of.rules) for text in (one.name, rule.name)))
     return both.where("noted IS NOT NULL").withColumn("rule", rules[sf.col("input")])
 
 
-def _of_closings(of: Audited, heads: DataFrame, noted: DataFrame) -> DataFrame:
+def _of_closings(of: AuditedBundles, heads: DataFrame, noted: DataFrame) -> DataFrame:
     """The members of each closing: those of its run, and where a transaction is made anew those of earlier runs."""
     runs = heads.select("rule", "noted", sf.col("run").alias("closed"))
     members = noted.withColumn("again", _again(of)).join(runs, ["rule", "noted"])
     return members.where("run = closed OR (NOT again AND run < closed)").drop("run").withColumnRenamed("closed", "run")
 
 
-def _states(of: Audited, closings: DataFrame) -> AuditLine:
+def _states(of: AuditedBundles, closings: DataFrame) -> AuditLine:
     """done is complete, or was rescued when it expired; expired is not; late was closed before."""
     newest = sf.lit(of.numbers["newest"])
     right = (
@@ -180,7 +180,7 @@ def _states(of: Audited, closings: DataFrame) -> AuditLine:
     return AuditLine(of.job, "closed transactions", not told[1], told[0], says)
 
 
-def _outputs(of: Audited, rows: Mapping[str, DataFrame], both: DataFrame, closings: DataFrame) -> AuditLine:
+def _outputs(of: AuditedBundles, rows: Mapping[str, DataFrame], both: DataFrame, closings: DataFrame) -> AuditLine:
     """The outputs once over all transactions: apart only by the lookups' versions, and by how often they were done."""
     table = of.table.where(sf.col("_seq").isNotNull())
     done = closings.where("state = 'done'")
@@ -189,7 +189,7 @@ def _outputs(of: Audited, rows: Mapping[str, DataFrame], both: DataFrame, closin
     unread = 0
     for lookups, nth in done.select("lookups", "nth").distinct().collect():
         part = done.where((sf.col("lookups") == lookups) & (sf.col("nth") == nth) & (sf.col("gone") == 0))
-        pinned: dict[str, Pinned] | None
+        pinned: dict[str, PinnedSource] | None
         try:
             pinned = {view: pin(of.lake, of.later, of.lookups[view], version)
                       for view, version in json.loads(lookups).items() if view in of.lookups}  # fmt: skip
@@ -208,7 +208,7 @@ def _outputs(of: Audited, rows: Mapping[str, DataFrame], both: DataFrame, closin
     return AuditLine(of.job, "rows reproduced", not wrong, table.count(), "; ".join(says))
 
 
-def _differ(of: Audited, there: DataFrame) -> int:
+def _differ(of: AuditedBundles, there: DataFrame) -> int:
     """How many rows are only in one of the two: those that the views come to now, and those of the table."""
     by_output: dict[str, list[DataFrame]] = {}
     for _, _, name, made in queried(of.later.session, of.job, of.rules):
@@ -237,7 +237,7 @@ def _texts(rows: DataFrame, columns: Sequence[StructField], number: int) -> Data
     return rows.select(KEY, sf.to_json(sf.struct(*shown)).alias("text"), sf.lit(number).alias("number"))
 
 
-def _numbers(of: Audited) -> AuditLine:
+def _numbers(of: AuditedBundles) -> AuditLine:
     """1, 2, 3 ... over all output rows, a later run's behind an earlier one's."""
     rows = of.table.where(sf.col("_seq").isNotNull())
     told: Any = rows.agg(sf.count("*"), sf.count_distinct("_seq"), sf.min("_seq"), sf.max("_seq")).first()

@@ -11,16 +11,16 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from exporter.derive.bundles.audit import Audited, audit
-from exporter.derive.bundles.judged import DONE, EXPIRED, LATE, Before, Judged, Kept, judge
+from exporter.derive.bundles.audit import AuditedBundles, audit
+from exporter.derive.bundles.judged import DONE, EXPIRED, LATE, Before, JudgedTransactions, KeptFrames, judge
 from exporter.derive.bundles.ledger import Ledger
-from exporter.derive.bundles.members import Reading, union
+from exporter.derive.bundles.members import MembersReading, union
 from exporter.derive.bundles.outputs import as_written, late_rows, ledger_rows, output_rows, schema_of, views
 from exporter.derive.bundles.rules import pairs, rules_of, sources_of
 from exporter.derive.failing import told
 from exporter.derive.job import AuditLine, JobStatus, Planned, Ran
-from exporter.derive.source import Pinned, others_told, pin
-from exporter.derive.target import Commit, RunFailed, Target
+from exporter.derive.source import PinnedSource, others_told, pin
+from exporter.derive.target import RunCommit, RunFailed, Target
 from exporter.errors import ConfigError
 from exporter.lake.lake import Lake
 from exporter.lake.later import Later
@@ -42,8 +42,8 @@ SPEC = Spec("none", ("_output",))
 class Begun:
     """What a run is based on. view: the job's table; None: there is none yet, or a rebuild does without it."""
 
-    readings: Mapping[str, Reading]
-    lookups: Mapping[str, Pinned]
+    readings: Mapping[str, MembersReading]
+    lookups: Mapping[str, PinnedSource]
     numbers: Mapping[str, int]
     view: TableView | None
 
@@ -84,7 +84,7 @@ class BundlesJob:
         statements += [f"{name}: {sql}" for rule in self._rules for name, sql in rule.outputs]
         if not begun.has_new:
             return Planned(self.name, self.kind, ranges, statements, "nothing is new")
-        with self._told(), Kept() as keep:
+        with self._told(), KeptFrames() as keep:
             judged = self._judged(begun, self._rows(begun, keep), keep)
             self._made(begun, judged)
             return Planned(self.name, self.kind, ranges, statements, _says(judged))
@@ -95,7 +95,7 @@ class BundlesJob:
         begun = self._begun(view)
         if not begun.has_new:
             return Ran(self.name)
-        with self._told(), Kept() as keep:
+        with self._told(), KeptFrames() as keep:
             rows = self._rows(begun, keep)
             return self._committed(view, begun, self._judged(begun, rows, keep), keep)
 
@@ -103,7 +103,7 @@ class BundlesJob:
         """Take out all rows and begin with all that the sources hold."""
         view = self._target.view()
         begun = self._begun(None, whole=True)
-        with self._told(), Kept() as keep:
+        with self._told(), KeptFrames() as keep:
             judged = self._judged(begun, self._rows(begun, keep), keep)
             return self._committed(view, begun, judged, keep, removes_all=view is not None)
 
@@ -129,7 +129,7 @@ class BundlesJob:
         with self._told():
             lookups = {name: one.source for name, one in self._table.lookups.items()}
             table, of = self._rows_of(view), (begun.readings, self._ledger(view), begun.numbers)
-            return audit(Audited(self.name, self._later, self._rules, *of, lookups, table, self._lake))
+            return audit(AuditedBundles(self.name, self._later, self._rules, *of, lookups, table, self._lake))
 
     def _begun(self, view: TableView | None, whole: bool = False) -> Begun:
         """whole: however much it is."""
@@ -143,7 +143,7 @@ class BundlesJob:
             source.require_kept(taken, self.name)
             until = source.now if whole else window(taken, source.now, self._table.window_records_max)
             first = cursor_of(transactions, app, f"{self.name}/{OPEN}", name)
-            readings[name] = Reading(source, first, taken, until)
+            readings[name] = MembersReading(source, first, taken, until)
         lookups = {view: pinned[one.source] for view, one in self._table.lookups.items()}
         head = head_of(app, self.name)
         numbers = {name: transactions.get(f"{head}{name}", 0) for name in NUMBERS}
@@ -157,17 +157,22 @@ class BundlesJob:
         rows: DataFrame = reader.load(self._target.table.uri)
         return rows
 
-    def _rows(self, begun: Begun, keep: Kept) -> dict[str, DataFrame]:
+    def _rows(self, begun: Begun, keep: KeptFrames) -> dict[str, DataFrame]:
         """What is read of each source, once a run."""
         return {name: keep(one.rows()) for name, one in begun.readings.items()}
 
-    def _judged(self, begun: Begun, rows: Mapping[str, DataFrame], keep: Kept) -> Judged:
+    def _judged(self, begun: Begun, rows: Mapping[str, DataFrame], keep: KeptFrames) -> JudgedTransactions:
         """Nothing expires before all that the sources have is looked at: some would be ahead of others."""
         before = Before(self._ledger(begun.view), begun.numbers["newest"] or None, not begun.more)
         return judge(begun.readings, rows, self._rules, before, keep)
 
     def _committed(
-        self, view: TableView | None, begun: Begun, judged: Judged, keep: Kept, removes_all: bool = False
+        self,
+        view: TableView | None,
+        begun: Begun,
+        judged: JudgedTransactions,
+        keep: KeptFrames,
+        removes_all: bool = False,
     ) -> Ran:
         made = keep(self._made(begun, judged))
         count = self._counted(made) if judged.any_done else 0
@@ -177,11 +182,11 @@ class BundlesJob:
         schema = schema_of(self.name, rows, view.schema_json if view else None, removes_all)
         create, evolve = (schema, None) if view is None else (None, schema)
         positions = self._positions(begun, judged, view, count)
-        commit = Commit(rows, positions, create=create, evolve=evolve, spec=SPEC, removes_all=removes_all)
+        commit = RunCommit(rows, positions, create=create, evolve=evolve, spec=SPEC, removes_all=removes_all)
         version = self._target.commit(view, commit)
         return Ran(self.name, count, version, begun.more, _says(judged))
 
-    def _made(self, begun: Begun, judged: Judged) -> DataFrame:
+    def _made(self, begun: Begun, judged: JudgedTransactions) -> DataFrame:
         """The output rows; not read yet."""
         views(judged.rows, self._rules, judged.members.where(sf.col("state") == DONE), begun.lookups)
         return output_rows(self._later.session, self.name, self._rules, judged, begun.numbers["seq"])
@@ -195,7 +200,9 @@ class BundlesJob:
             raise ConfigError(f"[derive.{self.name}] {what}", "select the _transaction of an input's view")
         return int(count)
 
-    def _positions(self, begun: Begun, judged: Judged, view: TableView | None, count: int) -> dict[str, int]:
+    def _positions(
+        self, begun: Begun, judged: JudgedTransactions, view: TableView | None, count: int
+    ) -> dict[str, int]:
         app = self._lake.app
         said: dict[str, int] = {}
         for name, reading in begun.readings.items():
@@ -224,7 +231,7 @@ class BundlesJob:
             raise kind(f"derive {self.name}: {told(error)}", hint) from error
 
 
-def _says(judged: Judged) -> str:
+def _says(judged: JudgedTransactions) -> str:
     found = {name: judged.transactions.get(name, 0) for name in (DONE, EXPIRED, LATE, "open")}
     return ", ".join(f"{number} transactions {name}" for name, number in found.items())
 

@@ -11,8 +11,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
 from exporter.derive.bundles.ledger import Ledger
-from exporter.derive.bundles.members import MEMBER, PLACE, Reading, Span, all_members, of_rule, past
-from exporter.derive.bundles.rules import Rule, pairs
+from exporter.derive.bundles.members import MEMBER, PLACE, MembersReading, MembersSpan, all_members, of_rule, past
+from exporter.derive.bundles.rules import BundleRule, pairs
 from offsets.cursors import Cursor
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
@@ -22,7 +22,7 @@ DONE, EXPIRED, LATE = "done", "expired", "late"
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedTransactions:
     """members: of all transactions that a run has to do with.
 
     With columns `state` (null: open), `at` (where the transaction was completed, by which outputs are ordered) and
@@ -33,7 +33,7 @@ class Judged:
 
     members: DataFrame
     rows: Mapping[str, DataFrame]
-    readings: Mapping[str, Reading]
+    readings: Mapping[str, MembersReading]
     newest: int | None
     transactions: Mapping[str, int]
     open: int
@@ -55,13 +55,13 @@ def _before(first: Position | None) -> Position | None:
     return None if first is None else Position(first.epoch, first.offset - 1)
 
 
-class Kept:
+class KeptFrames:
     """Frames that Spark makes once and keeps, in memory and on disk, until the block ends."""
 
     def __init__(self) -> None:
         self._frames: list[DataFrame] = []
 
-    def __enter__(self) -> Kept:
+    def __enter__(self) -> KeptFrames:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -86,8 +86,12 @@ class Before:
 
 
 def judge(
-    readings: Mapping[str, Reading], rows: Mapping[str, DataFrame], rules: Sequence[Rule], before: Before, keep: Kept
-) -> Judged:
+    readings: Mapping[str, MembersReading],
+    rows: Mapping[str, DataFrame],
+    rules: Sequence[BundleRule],
+    before: Before,
+    keep: KeptFrames,
+) -> JudgedTransactions:
     """rows: source -> those of its reading."""
     ledger = before.ledger
     closed_before = ledger.members(past(readings, rules))
@@ -106,26 +110,29 @@ def judge(
     judged = _grouped(members, rules).join(closed.withColumn("closed", sf.lit(True)), "transaction", "left")
     judged = judged.select(*KEYS, _state(rules, newest, before.expires).alias("state"), "at")
     members = keep(members.select(*KEYS, *MEMBER[:1], *PLACE, "time", "is_new").join(judged, KEYS))
-    return Judged(members, rows, readings, newest, *_counts(members, rules))
+    return JudgedTransactions(members, rows, readings, newest, *_counts(members, rules))
 
 
 def _with_former(
-    rows: Mapping[str, DataFrame], readings: Mapping[str, Reading], rules: Sequence[Rule], former: DataFrame
+    rows: Mapping[str, DataFrame],
+    readings: Mapping[str, MembersReading],
+    rules: Sequence[BundleRule],
+    former: DataFrame,
 ) -> dict[str, DataFrame]:
     """With the rows of former members, of sources that have any."""
-    spans: dict[str, Span] = {}
+    spans: dict[str, MembersSpan] = {}
     sources = {one.name: one.source for _, one in pairs(rules)}
     for row in former.groupBy("input").agg(sf.min("offset").alias("least"), sf.max("offset").alias("most")).collect():
         source = sources.get(row.input)
         if source is not None:
-            known = spans.get(source, Span(row.least, row.most))
-            spans[source] = Span(min(known.least, row.least), max(known.most, row.most))
+            known = spans.get(source, MembersSpan(row.least, row.most))
+            spans[source] = MembersSpan(min(known.least, row.least), max(known.most, row.most))
     wider = {name: rows[name].unionByName(readings[name].former(span)) for name, span in spans.items()}
     twice = {name: frame.dropDuplicates(["_kafka"]) for name, frame in wider.items() if readings[name].replays}
     return {**rows, **wider, **twice}
 
 
-def _grouped(members: DataFrame, rules: Sequence[Rule]) -> DataFrame:
+def _grouped(members: DataFrame, rules: Sequence[BundleRule]) -> DataFrame:
     """A row per transaction: complete, rescued, since when, and `at`, the place of its last member.
 
     A member's time counts as not before that of those before it in its partition: rows made of one partition come in
@@ -143,12 +150,12 @@ def _grouped(members: DataFrame, rules: Sequence[Rule]) -> DataFrame:
     )
 
 
-def _of_rule(rules: Sequence[Rule], sql: Callable[[Rule], str]) -> Column:
+def _of_rule(rules: Sequence[BundleRule], sql: Callable[[BundleRule], str]) -> Column:
     """What is said of a rule's transactions, by their rule."""
     return of_rule({rule.name: sf.expr(sql(rule)) for rule in rules})
 
 
-def _state(rules: Sequence[Rule], newest: int | None, expires: bool) -> Column:
+def _state(rules: Sequence[BundleRule], newest: int | None, expires: bool) -> Column:
     end = _of_rule(rules, lambda rule: "NULL" if rule.expire_secs is None else f"{int(rule.expire_secs * 1e6)}L")
     expired = (sf.col("since") + end.cast("bigint") < sf.lit(newest).cast("bigint")) & sf.lit(expires)
     redo = sf.coalesce(_of_rule(rules, lambda rule: "true" if rule.late == "redo" else "false"), sf.lit(False))
@@ -161,7 +168,7 @@ def _state(rules: Sequence[Rule], newest: int | None, expires: bool) -> Column:
 
 
 def _counts(
-    members: DataFrame, rules: Sequence[Rule]
+    members: DataFrame, rules: Sequence[BundleRule]
 ) -> tuple[dict[str, int], int, int | None, dict[tuple[str, TopicPartition], Position]]:
     """Transactions by state; of the open members: how many, the oldest one's time, the first one of each partition."""
     by_state = members.groupBy("state").agg(sf.count_distinct(*KEYS).alias("number")).collect()

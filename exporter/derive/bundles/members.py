@@ -14,9 +14,9 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from exporter.derive.bundles.rules import Input, Rule, pairs
+from exporter.derive.bundles.rules import BundleRule, Input, pairs
 from exporter.derive.places import within
-from exporter.derive.source import Pinned
+from exporter.derive.source import PinnedSource
 from offsets.cursors import Cursor, replayed, slices
 
 PLACE = ("topic", "partition", "epoch", "offset")
@@ -25,7 +25,7 @@ MEMBER = ("input", *PLACE)
 
 
 @dataclass(frozen=True)
-class Span:
+class MembersSpan:
     """Offsets of a source between which former members are, both inclusive."""
 
     least: int
@@ -33,13 +33,13 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Reading:
+class MembersReading:
     """What a run reads of one source. open: all at or below are in the ledger or no members. taken: all were looked at.
 
     until: how far this run looks.
     """
 
-    source: Pinned
+    source: PinnedSource
     open: Cursor
     taken: Cursor
     until: Cursor
@@ -65,7 +65,7 @@ class Reading:
         """The rows that no run has looked at, and all that may be open still."""
         return self.source.rows(self.since, self.until)
 
-    def former(self, span: Span) -> DataFrame:
+    def former(self, span: MembersSpan) -> DataFrame:
         """Rows of a span beside those of rows(), among them members that a transaction made anew needs again.
 
         What a replay put there is of both.
@@ -81,7 +81,7 @@ def place_of() -> list[Column]:
     return [sf.col("_kafka.topic"), sf.col("_kafka.partition"), epoch, sf.col("_kafka.offset")]
 
 
-def slim(frame: DataFrame, rule: Rule, one: Input) -> DataFrame:
+def slim(frame: DataFrame, rule: BundleRule, one: Input) -> DataFrame:
     """What decides on the rows of a source: a row per member, without its columns unless a condition names them."""
     own = [sf.struct("*").alias(one.name)] if rule.asks_for(one) else []
     return frame.select(
@@ -109,7 +109,7 @@ def of_rule(values: Mapping[str, Column]) -> Column:
     return found
 
 
-def all_members(rows: Mapping[str, DataFrame], rules: Sequence[Rule]) -> DataFrame:
+def all_members(rows: Mapping[str, DataFrame], rules: Sequence[BundleRule]) -> DataFrame:
     """Those of all inputs, in one frame. rows: source -> its rows."""
     return union(slim(rows[one.source], rule, one) for rule, one in pairs(rules))
 
@@ -119,7 +119,7 @@ def union(frames: Iterable[DataFrame]) -> DataFrame:
     return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), frames)
 
 
-def past(readings: Mapping[str, Reading], rules: Sequence[Rule]) -> Column:
+def past(readings: Mapping[str, MembersReading], rules: Sequence[BundleRule]) -> Column:
     """Whether a row of the ledger may be of a member that is read; Delta skips files by it."""
     each = []
     for _, one in pairs(rules):

@@ -12,11 +12,11 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from exporter.core.columns import all_nullable
-from exporter.derive.bundles.judged import DONE, LATE, Judged
+from exporter.derive.bundles.judged import DONE, LATE, JudgedTransactions
 from exporter.derive.bundles.ledger import KEPT_LATE, LEDGER, OWN
 from exporter.derive.bundles.members import PLACE, of_rule, place_of, time_of, union
-from exporter.derive.bundles.rules import KEY, TIME, Input, Rule, pairs
-from exporter.derive.source import Pinned
+from exporter.derive.bundles.rules import KEY, TIME, BundleRule, Input, pairs
+from exporter.derive.source import PinnedSource
 from exporter.errors import ConfigError
 from exporter.sql_text import column
 from exporter.text import first_line
@@ -26,7 +26,7 @@ RESERVED = frozenset({field.split()[0] for field in OWN.split(", ")} | {"_at", "
 
 
 def views(
-    rows: Mapping[str, DataFrame], rules: Sequence[Rule], members: DataFrame, lookups: Mapping[str, Pinned]
+    rows: Mapping[str, DataFrame], rules: Sequence[BundleRule], members: DataFrame, lookups: Mapping[str, PinnedSource]
 ) -> None:
     """Make each input's view of the rows that `members` names, and each lookup's of all rows.
 
@@ -45,7 +45,7 @@ def _view(rows: DataFrame, one: Input, chosen: DataFrame) -> DataFrame:
     return placed.join(keyed, "_chosen").drop("_chosen")
 
 
-def queried(session: Any, job: str, rules: Sequence[Rule]) -> Iterator[tuple[int, int, str, DataFrame]]:
+def queried(session: Any, job: str, rules: Sequence[BundleRule]) -> Iterator[tuple[int, int, str, DataFrame]]:
     """(number of the rule, of the output in it, its name, rows) over the views as they are. Raises ConfigError."""
     for number, rule in enumerate(rules):
         for index, (name, sql) in enumerate(rule.outputs):
@@ -66,7 +66,9 @@ def _refused(job: str, output: str, why: str) -> ConfigError:
     return ConfigError(f"[derive.{job}] output {output}: {why}", "`exporter derive plan` shows the SQL")
 
 
-def output_rows(session: Any, job: str, rules: Sequence[Rule], judged: Judged, base: int) -> DataFrame:
+def output_rows(
+    session: Any, job: str, rules: Sequence[BundleRule], judged: JudgedTransactions, base: int
+) -> DataFrame:
     """The rows of all outputs, numbered from base + 1: by where their transactions were completed, then rule by rule.
 
     One task sorts and numbers them, through its disk if they are many.
@@ -108,7 +110,7 @@ def _require_one_type(job: str, made: Sequence[DataFrame]) -> None:
                 raise ConfigError(f"[derive.{job}] outputs: {what}", "a column has one name and type in all outputs")
 
 
-def ledger_rows(judged: Judged) -> DataFrame:
+def ledger_rows(judged: JudgedTransactions) -> DataFrame:
     """A row per member that this run closes."""
     closed = judged.members.where("is_new AND state IS NOT NULL")
     member = sf.struct("input", *PLACE).alias("_member")
@@ -117,7 +119,7 @@ def ledger_rows(judged: Judged) -> DataFrame:
     return told.repartition(1).sortWithinPartitions("_member")
 
 
-def late_rows(judged: Judged, rules: Sequence[Rule]) -> Iterator[DataFrame]:
+def late_rows(judged: JudgedTransactions, rules: Sequence[BundleRule]) -> Iterator[DataFrame]:
     """The late members' rows as JSON, of the rules that keep them."""
     for rule, one in pairs(rules):
         if rule.late == "dead_letter":

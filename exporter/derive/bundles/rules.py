@@ -38,7 +38,7 @@ class Input:
 
 
 @dataclass(frozen=True)
-class Rule:
+class BundleRule:
     """How transactions of some inputs are completed, and what they come to.
 
     complete: SQL over a transaction's members. rescue: the same, asked of one that expires: whether it is done by that.
@@ -59,7 +59,7 @@ class Rule:
         return re.search(rf"\b{one.name}\b\s*\.", self.complete, re.IGNORECASE) is not None
 
 
-def rules_of(table: BundlesTable) -> tuple[Rule, ...]:
+def rules_of(table: BundlesTable) -> tuple[BundleRule, ...]:
     """The rules of a job's settings, in their order."""
     if table.shape:
         return tuple(_shaped(name, rule) for name, rule in table.shape.items())
@@ -67,26 +67,28 @@ def rules_of(table: BundlesTable) -> tuple[Rule, ...]:
     asked = table.complete
     complete = f"count(*) >= {asked}" if isinstance(asked, int) else _COMPLETE.get(asked, asked)
     outputs = tuple(table.outputs.items())
-    return (Rule("", inputs, outputs, complete, "false", table.expire_secs, table.late),)
+    return (BundleRule("", inputs, outputs, complete, "false", table.expire_secs, table.late),)
 
 
-def pairs(rules: Sequence[Rule]) -> Iterator[tuple[Rule, Input]]:
+def pairs(rules: Sequence[BundleRule]) -> Iterator[tuple[BundleRule, Input]]:
     """Each input with its rule."""
     return ((rule, one) for rule in rules for one in rule.inputs)
 
 
-def sources_of(rules: Sequence[Rule]) -> tuple[str, ...]:
+def sources_of(rules: Sequence[BundleRule]) -> tuple[str, ...]:
     """Event types, each once."""
     return tuple(dict.fromkeys(one.source for _, one in pairs(rules)))
 
 
-def _shaped(name: str, rule: RuleTable) -> Rule:
+def _shaped(name: str, rule: RuleTable) -> BundleRule:
     output = rule.output or name
     if rule.input:
         of_row = "_kafka.topic, _kafka.partition, coalesce(_kafka.epoch, 0), _kafka.offset"
         place = f"concat_ws('/', {literal(name)}, {of_row})"
         one = Input(name, rule.input, f"CASE WHEN {rule.where} THEN {place} END", "true")
-        return Rule(name, (one,), ((output, f"SELECT {KEY}, {rule.select} FROM {column(name)} AS `input`"),), "true")
+        return BundleRule(
+            name, (one,), ((output, f"SELECT {KEY}, {rule.select} FROM {column(name)} AS `input`"),), "true"
+        )
     left, right = (
         Input(f"{name}_{side}", source, f"CASE WHEN {rule.where} THEN concat({literal(f'{name}/')}, {key}) END")
         for side, source, key in (("left", rule.left, rule.left_key), ("right", rule.right, rule.right_key))
@@ -98,4 +100,4 @@ def _shaped(name: str, rule: RuleTable) -> Rule:
     has = {one.name: f"count_if(input = {literal(one.name)}) > 0" for one in (left, right)}
     complete = f"{has[left.name]} AND {has[right.name]}"
     rescue = has[left.name] if rule.join == "left" else "false"
-    return Rule(name, (left, right), ((output, query),), complete, rescue, rule.within_secs, "again")
+    return BundleRule(name, (left, right), ((output, query),), complete, rescue, rule.within_secs, "again")

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from exporter.core.schemas import SchemaText
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
-from exporter.formats.avro.plan import Plan
+from exporter.formats.avro.plan import AvroPlan
 from exporter.formats.avro.resolve import Unresolvable
-from exporter.formats.avro.schema import BadSchema, Schema, named_in, parsed, parsed_files, records_of
+from exporter.formats.avro.schema import BadAvroSchema, Schema, named_in, parsed, parsed_files, records_of
 from exporter.formats.spark_columns import Registered, spark_fields
 
 
@@ -21,7 +21,7 @@ def avro_columns(schema: SchemaText, place: str, connect: bool) -> Registered:
         if found.branches:
             found = _branch(found, place)
         return _columns(found, connect)
-    except (BadSchema, RecursionError) as error:
+    except (BadAvroSchema, RecursionError) as error:
         raise ConfigError(f"an Avro schema cannot be used: {error}", "register another one") from None
 
 
@@ -29,7 +29,7 @@ def avro_places(schema: SchemaText) -> Sequence[str]:
     """The places of a registered schema that have columns: numbers of a union's records. Raises ConfigError."""
     try:
         branches = parsed(schema).branches
-    except (BadSchema, RecursionError):
+    except (BadAvroSchema, RecursionError):
         return ("",)
     return [str(number) for number, one in enumerate(branches) if one.kind == "record"] or ("",)
 
@@ -49,7 +49,7 @@ def avro_file_columns(form: ValueFormat) -> Mapping[str, Registered]:
     """The columns of all records of a format's schemas; of `message` if it stands inside of one. Raises ConfigError."""
     try:
         schemas = parsed_files(form.schemas)
-    except BadSchema as error:
+    except BadAvroSchema as error:
         raise ConfigError(f"schema file {error}", "see `schema_files`") from None
     records = {one.name: one for one in records_of(schemas)}
     if form.message and form.message not in records:
@@ -63,7 +63,7 @@ def _columns(schema: Schema, connect: bool) -> Registered:
     if schema.kind != "record":
         raise ConfigError(f"an Avro schema cannot be used: $: {schema.kind} is no record", "wrap it in a record")
     try:
-        plan = Plan(schema, connect=connect)
+        plan = AvroPlan(schema, connect=connect)
     except Unresolvable as error:
         hint = "no record of this schema can be exported as it is"
         raise ConfigError(f"the Avro record {schema.name} cannot be used: {error}", hint) from None

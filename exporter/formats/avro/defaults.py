@@ -8,24 +8,24 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from exporter.formats.avro.nodes import Node
-from exporter.formats.avro.schema import Field, Schema
+from exporter.formats.avro.nodes import AvroNode
+from exporter.formats.avro.schema import AvroField, Schema
 from exporter.formats.binary.columns import Out
-from exporter.formats.binary.cursor import Batch
-from exporter.formats.binary.reasons import Places
+from exporter.formats.binary.cursor import ValueBytes
+from exporter.formats.binary.reasons import ReasonPaths
 
 
 class BadDefault(ValueError):
     """A default that is no value of its schema."""
 
 
-def default_of(field: Field, node: Node, places: Places) -> pa.Array:
+def default_of(field: AvroField, node: AvroNode, places: ReasonPaths) -> pa.Array:
     """An array of the default alone. node: reads values of the field's schema. Raises BadDefault."""
     try:
         value = encoded(field.schema, field.default)
     except _WRONG:
         raise BadDefault(f"its default {str(field.default)[:40]!r} is no {field.schema.kind}") from None
-    batch = Batch(pa.array([value], pa.binary()), places)
+    batch = ValueBytes(pa.array([value], pa.binary()), places)
     cursor = batch.cursor()
     column, out = node.read(cursor), Out(batch)
     array = column.arrow(out, np.zeros(1, np.int64))
@@ -73,7 +73,7 @@ def encoded(schema: Schema, value: Any) -> bytes:
     return b"".join(_field(field, _is(isinstance(value, dict), value)) for field in schema.fields)
 
 
-def _field(field: Field, record: dict[str, Any]) -> bytes:
+def _field(field: AvroField, record: dict[str, Any]) -> bytes:
     if field.name not in record and not field.has_default:
         raise KeyError(field.name)
     return encoded(field.schema, record.get(field.name, field.default))

@@ -19,15 +19,15 @@ from exporter.core.routing import Routing, TypeFrom
 from exporter.core.schemas import KnownSchemas
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
-from exporter.formats.avro.plan import Plan, Rows
-from exporter.formats.avro.writers import TOMBSTONE, Group, Writer, Writers, blocks, valid_of
-from exporter.formats.binary.cursor import Batch
-from exporter.formats.binary.reasons import Places
-from exporter.formats.envelopes.typed import Fits, Fitted, fits_of, source_types
+from exporter.formats.avro.plan import AvroPlan, Rows
+from exporter.formats.avro.writers import TOMBSTONE, AvroWriter, WriterRows, Writers, blocks, valid_of
+from exporter.formats.binary.cursor import ValueBytes
+from exporter.formats.binary.reasons import ReasonPaths
+from exporter.formats.envelopes.typed import Fits, FittedEvents, fits_of, source_types
 from exporter.formats.format import Read
 from exporter.formats.joined import joined
 from exporter.formats.schema import arrow_schema
-from exporter.formats.typed.asked import Asked
+from exporter.formats.typed.asked import TypedAsked
 from exporter.formats.typed.fit import nothing_read
 from exporter.formats.typed.typed import Typed
 
@@ -87,18 +87,18 @@ class _Parts:
 class AvroReader:
     """Reads values of one event type."""
 
-    def __init__(self, writers: Writers, asked: Asked, fits: Fits) -> None:
+    def __init__(self, writers: Writers, asked: TypedAsked, fits: Fits) -> None:
         self._writers = writers
         self._asked = asked
         self._made = fits
-        self._fits: dict[Plan, Fitted] = {}
+        self._fits: dict[AvroPlan, FittedEvents] = {}
 
     def read(self, values: pa.BinaryArray) -> Read:
         """See Reader."""
         refused: dict[int, str] = {}
         if values.null_count:
             refused = dict.fromkeys(np.flatnonzero(~valid_of(values)).tolist(), TOMBSTONE)
-        parts: dict[Plan, tuple[Writer, _Parts]] = {}
+        parts: dict[AvroPlan, tuple[AvroWriter, _Parts]] = {}
         for begin, batch, groups, unread in _groups(self._writers, values, valid_of(values)):
             refused.update(unread)
             for writer, rows, skipped in groups:
@@ -114,7 +114,7 @@ class AvroReader:
             return nothing_read(self._asked, refused)
         return replace(reads[0], refused=refused) if len(reads) == 1 else joined(reads, refused)
 
-    def _fit(self, writer: Writer) -> Fitted:
+    def _fit(self, writer: AvroWriter) -> FittedEvents:
         plan = writer.plan
         if plan is None:
             raise ValueError("values of this writer cannot be read")
@@ -153,7 +153,7 @@ class AvroPeek:
         types = pa.concat_arrays(names).take(pa.array(where, mask=where < 0))
         return types, reasons
 
-    def _of(self, group: Group, batch: Batch) -> tuple[np.ndarray, pa.Array, dict[int, str]]:
+    def _of(self, group: WriterRows, batch: ValueBytes) -> tuple[np.ndarray, pa.Array, dict[int, str]]:
         """Rows with a type, their types, and why others have none."""
         writer, rows, skipped = group
         if self._by_schema and writer.schema is not None and writer.schema.kind == "record":
@@ -181,7 +181,7 @@ class AvroPeek:
 
 
 def _at(
-    plan: Plan, batch: Batch, group: Group, path: Sequence[str]
+    plan: AvroPlan, batch: ValueBytes, group: WriterRows, path: Sequence[str]
 ) -> tuple[np.ndarray, pa.Array, dict[int, str]] | None:
     """Rows that were read as far as a path, what stands there, and why others were not; None: nothing can."""
     rows = group.rows
@@ -197,11 +197,11 @@ def _equal(names: pa.StringArray, text: str) -> pa.BooleanArray:
 
 def _groups(
     writers: Writers, values: pa.BinaryArray, asked: np.ndarray
-) -> Iterator[tuple[int, Batch, list[Group], dict[int, str]]]:
+) -> Iterator[tuple[int, ValueBytes, list[WriterRows], dict[int, str]]]:
     """Block by block: its first row, its bytes, the rows of each writer in it; with the first, all rows without one."""
     groups, unread = writers.split(values, np.flatnonzero(asked))
     for begin, end in blocks(values, len(groups)):
-        part = Batch(values.slice(begin, end - begin), Places())
+        part = ValueBytes(values.slice(begin, end - begin), ReasonPaths())
         inside = [group.within(begin, end) for group in groups]
         yield begin, part, [group for group in inside if len(group.rows)], unread
         unread = {}

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from exporter.formats.avro.nodes import Node
-from exporter.formats.avro.walk import Stop, Walk
+from exporter.formats.avro.nodes import AvroNode
+from exporter.formats.avro.walk import CannotWalk, Walk
 from exporter.formats.binary.columns import Constants
-from exporter.formats.binary.cursor import ITEM_BYTES_MIN, Batch, Cursor
-from exporter.formats.binary.kept import Ready, Texts
+from exporter.formats.binary.cursor import ITEM_BYTES_MIN, LockstepCursor, ValueBytes
+from exporter.formats.binary.kept import ReadyTexts, Texts
 from exporter.formats.binary.reasons import Kind
 from exporter.formats.typed.typed import KEPT
 
@@ -28,49 +28,49 @@ DEPTH_MAX = 50
 _TEXT_WIDTH = 64
 
 
-class Kept(Node):
+class KeptNode(AvroNode):
     """alone: what stands for a value of which there is nothing to read."""
 
     kind = KEPT
 
-    def __init__(self, node: Node, alone: str = "null") -> None:
+    def __init__(self, node: AvroNode, alone: str = "null") -> None:
         super().__init__(node.place)
         self._node = node
         self._alone = pa.array([alone], KEPT)
         self.least, self.size = node.least, node.size
         self.width = _TEXT_WIDTH + 4 * node.width
 
-    def read(self, cursor: Cursor) -> Texts:
-        """See Node."""
+    def read(self, cursor: LockstepCursor) -> Texts:
+        """See AvroNode."""
         column = self._node.read(cursor)
         return Texts.of(Constants(self._alone, len(cursor)) if column is None else column)
 
     def skip(self, walk: Walk) -> None:
-        """See Node."""
+        """See AvroNode."""
         self._node.skip(walk)
 
 
-class Found(NamedTuple):
+class KeptRecord(NamedTuple):
     """One record inside of itself. end: of its row. left: as of a cursor. depth: from 1. record: its node."""
 
     begin: int
     end: int
     left: int
     depth: int
-    record: Node
+    record: AvroNode
 
 
 class Level:
     """The records of one node and one depth that were read. begins: ascending. texts: of all of them."""
 
-    def __init__(self, batch: Batch, some: list[Found]) -> None:
+    def __init__(self, batch: ValueBytes, some: list[KeptRecord]) -> None:
         some.sort(key=lambda one: one.begin)
         self.begins = np.array([one.begin for one in some])
         ends, lefts = np.array([one.end for one in some]), np.array([one.left for one in some])
-        self.cursor = Cursor(batch, self.begins.copy(), ends, None, lefts)
+        self.cursor = LockstepCursor(batch, self.begins.copy(), ends, None, lefts)
         column = some[0].record.read(self.cursor)
         column = Constants(pa.array(["{}"], KEPT), len(some)) if column is None else column
-        self.texts = Ready.of(column, batch, self.cursor.bad)
+        self.texts = ReadyTexts.of(column, batch, self.cursor.bad)
 
 
 class Inside:
@@ -81,12 +81,12 @@ class Inside:
 
     def __init__(self) -> None:
         self.depth = 0
-        self.found: list[Found] | None = None
-        self.levels: dict[tuple[int, Node], Level] = {}
+        self.found: list[KeptRecord] | None = None
+        self.levels: dict[tuple[int, AvroNode], Level] = {}
 
-    def read(self, batch: Batch, found: list[Found]) -> None:
+    def read(self, batch: ValueBytes, found: list[KeptRecord]) -> None:
         """Fill the levels, from the innermost on."""
-        groups: dict[tuple[int, Node], list[Found]] = {}
+        groups: dict[tuple[int, AvroNode], list[KeptRecord]] = {}
         for one in found:
             groups.setdefault((one.depth, one.record), []).append(one)
         for depth, record in sorted(groups, key=lambda key: -key[0]):
@@ -94,19 +94,19 @@ class Inside:
             self.levels[depth, record] = Level(batch, groups[depth, record])
 
 
-class Recursive(Node):
-    """record: the node of the record that this is again; known when that is made. least: see Node."""
+class Recursive(AvroNode):
+    """record: the node of the record that this is again; known when that is made. least: see AvroNode."""
 
     kind = KEPT
-    record: Node
+    record: AvroNode
 
     def __init__(self, place: int, least: int, inside: Inside) -> None:
         super().__init__(place)
         self.least, self.width = least, _TEXT_WIDTH
         self._inside = inside
 
-    def read(self, cursor: Cursor) -> Texts:
-        """See Node. Each record takes its share of the bytes that the items of its row may."""
+    def read(self, cursor: LockstepCursor) -> Texts:
+        """See AvroNode. Each record takes its share of the bytes that the items of its row may."""
         if self._inside.depth:
             return self._told(cursor)
         try:
@@ -116,17 +116,17 @@ class Recursive(Node):
         finally:
             self._inside.depth, self._inside.levels = 0, {}
 
-    def _located(self, cursor: Cursor) -> Iterator[Found]:
+    def _located(self, cursor: LockstepCursor) -> Iterator[KeptRecord]:
         """All records in the next value of each row, as far as it can be passed over."""
         inside = self._inside
         for row in np.flatnonzero(cursor.bad == 0).tolist():
             inside.found = []
-            with suppress(Stop):  # what is wrong is said when it is read
+            with suppress(CannotWalk):  # what is wrong is said when it is read
                 self.skip(Walk(cursor.batch, int(cursor.pos[row]), int(cursor.end[row]), int(cursor.left[row])))
             yield from inside.found
             inside.found = None
 
-    def _told(self, cursor: Cursor) -> Texts:
+    def _told(self, cursor: LockstepCursor) -> Texts:
         """The next value of each row, which was read. What was not located is too deep, or one too many."""
         depth = self._inside.depth + 1
         level = self._inside.levels.get((depth, self.record))
@@ -150,7 +150,7 @@ class Recursive(Node):
         return Texts((level.texts,), where)
 
     def skip(self, walk: Walk) -> None:
-        """See Node."""
+        """See AvroNode."""
         inside = self._inside
         level: Any = inside.levels.get((inside.depth + 1, self.record))
         if level is not None:  # it was read already
@@ -158,10 +158,10 @@ class Recursive(Node):
             return
         walk.left -= ITEM_BYTES_MIN
         if walk.left < 0 or inside.depth >= DEPTH_MAX:
-            raise Stop
+            raise CannotWalk
         inside.depth += 1
         if inside.found is not None:
-            inside.found.append(Found(walk.pos, walk.end, walk.left, inside.depth, self.record))
+            inside.found.append(KeptRecord(walk.pos, walk.end, walk.left, inside.depth, self.record))
         try:
             self.record.skip(walk)
         finally:
@@ -171,5 +171,5 @@ class Recursive(Node):
     def _pass(level: Level, walk: Walk) -> None:
         at = int(np.searchsorted(level.begins, walk.pos))
         if at == len(level.begins) or level.begins[at] != walk.pos or level.cursor.bad[at]:
-            raise Stop
+            raise CannotWalk
         walk.pos, walk.left = int(level.cursor.pos[at]), int(level.cursor.left[at])

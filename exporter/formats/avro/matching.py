@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from exporter.formats.avro.schema import Field, Schema
+from exporter.formats.avro.schema import AvroField, Schema
 
 LADDER = ("int", "long", "float", "double")
 """Each is also any of those behind it."""
@@ -43,7 +43,7 @@ def chosen(writer: Schema, branches: Sequence[Schema]) -> int | None:
     return None
 
 
-def matched(writer: Sequence[Field], reader: Sequence[Field]) -> dict[str, Field]:
+def matched(writer: Sequence[AvroField], reader: Sequence[AvroField]) -> dict[str, AvroField]:
     """Name of a field of the writer's -> the reader's field that it is: of the same name, or with it as an alias."""
     names = {one.name for one in writer}
     found = {one.name: one for one in reader if one.name in names}

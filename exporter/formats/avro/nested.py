@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from exporter.errors import InvariantBroken
-from exporter.formats.avro.nodes import Node, Text
-from exporter.formats.avro.walk import Stop, Walk
+from exporter.formats.avro.nodes import AvroNode, TextNode
+from exporter.formats.avro.walk import CannotWalk, Walk
 from exporter.formats.binary.columns import Constants, Lists, Numbers, Structs, in_order, scattered
-from exporter.formats.binary.cursor import ITEM_BYTES_MIN, Cursor
+from exporter.formats.binary.cursor import ITEM_BYTES_MIN, LockstepCursor
 from exporter.formats.binary.reasons import Kind
 from offsets import Invariant
 
@@ -24,7 +24,7 @@ _NOBODY = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True)
-class Out:
+class OutField:
     """A field of what is read. read: which of the writer's fields; None: the default, `constant`, an array of it."""
 
     name: str
@@ -32,10 +32,10 @@ class Out:
     constant: pa.Array | None = None
 
 
-class Record(Node):
+class RecordNode(AvroNode):
     """The writer's fields, in its order; and what the reader makes of them."""
 
-    def __init__(self, place: int, fields: Sequence[Node], outs: Sequence[Out]) -> None:
+    def __init__(self, place: int, fields: Sequence[AvroNode], outs: Sequence[OutField]) -> None:
         super().__init__(place)
         self._fields = fields
         self._outs = outs
@@ -46,10 +46,10 @@ class Record(Node):
         self.size = None if None in sizes else self.least
         self.width = 1 + sum(_width(one) for one in fields) + sum(8 for one in outs if one.constant is not None)
 
-    def _kind(self, out: Out) -> pa.DataType:
+    def _kind(self, out: OutField) -> pa.DataType:
         return self._fields[out.read].kind if out.read is not None else out.constant.type  # type: ignore[union-attr]
 
-    def read(self, cursor: Cursor) -> Any:
+    def read(self, cursor: LockstepCursor) -> Any:
         columns = [one.read(cursor) for one in self._fields]
         if self.kind is None:
             return None
@@ -63,7 +63,7 @@ class Record(Node):
         for one in self._fields:
             one.skip(walk)
 
-    def peek(self, cursor: Cursor, path: Sequence[str]) -> Any:
+    def peek(self, cursor: LockstepCursor, path: Sequence[str]) -> Any:
         if not path:
             return self.read(cursor)
         out = next((one for one in self._outs if one.name == path[0]), None)
@@ -76,7 +76,7 @@ class Record(Node):
         return self._fields[out.read].peek(cursor, path[1:])
 
 
-def _width(node: Node) -> int:
+def _width(node: AvroNode) -> int:
     """A validity bit counts as one byte."""
     return node.width + 1
 
@@ -85,11 +85,11 @@ def _width(node: Node) -> int:
 class Branch:
     """One branch of the writer's. to: the reader's that takes it; None: none does, and it is passed over only."""
 
-    node: Node
+    node: AvroNode
     to: int | None
 
 
-class Union(Node):
+class Union(AvroNode):
     """A branch of the writer's, taken as one of the reader's.
 
     kinds: of the reader's branches, None for null. names: of the fields of the struct that holds them all; none if
@@ -111,15 +111,15 @@ class Union(Node):
         widths = [1 + one.node.width for one in branches]
         self.width = sum(widths) if names else max(widths)
 
-    def read(self, cursor: Cursor) -> Any:
+    def read(self, cursor: LockstepCursor) -> Any:
         return self._read(cursor, ())
 
-    def peek(self, cursor: Cursor, path: Sequence[str]) -> Any:
+    def peek(self, cursor: LockstepCursor, path: Sequence[str]) -> Any:
         if path and self._names:
             return None
         return self._read(cursor, path)
 
-    def _read(self, cursor: Cursor, path: Sequence[str]) -> Any:
+    def _read(self, cursor: LockstepCursor, path: Sequence[str]) -> Any:
         tags = cursor.zigzag(self.place)
         if (odd := (tags < 0) | (tags >= len(self._branches))).any():
             cursor.fail(odd, self.place, Kind.BAD_BRANCH)
@@ -168,7 +168,7 @@ class Union(Node):
     def skip(self, walk: Walk) -> None:
         tag = walk.zigzag()
         if not 0 <= tag < len(self._branches):
-            raise Stop
+            raise CannotWalk
         self._branches[tag].node.skip(walk)
 
 
@@ -176,16 +176,16 @@ def _swapped(found: tuple[np.ndarray, Any]) -> tuple[Any, np.ndarray]:
     return found[1], found[0]
 
 
-class Placed(Node):
+class Placed(AvroNode):
     """A value of the writer's that is no union, as one branch of the reader's union."""
 
-    def __init__(self, node: Node, to: int, kinds: Sequence[pa.DataType | None], kind: pa.DataType) -> None:
+    def __init__(self, node: AvroNode, to: int, kinds: Sequence[pa.DataType | None], kind: pa.DataType) -> None:
         super().__init__(node.place)
         self._node, self._to, self._kinds = node, to, kinds
         self.kind = kind
         self.least, self.size, self.width = node.least, node.size, node.width + 8 * len(kinds)
 
-    def read(self, cursor: Cursor) -> Structs:
+    def read(self, cursor: LockstepCursor) -> Structs:
         column, count = self._node.read(cursor), len(cursor)
         nothing = np.zeros(count, bool)
         fields = tuple(
@@ -199,33 +199,33 @@ class Placed(Node):
         self._node.skip(walk)
 
 
-class Promoted(Node):
+class Promoted(AvroNode):
     """A number of one branch in the type of all."""
 
-    def __init__(self, node: Node, kind: pa.DataType) -> None:
+    def __init__(self, node: AvroNode, kind: pa.DataType) -> None:
         super().__init__(node.place)
         self._node, self.kind = node, kind
         self.least, self.size, self.width = node.least, node.size, kind.bit_width // 8
         self._stored = np.dtype(kind.to_pandas_dtype())
 
-    def read(self, cursor: Cursor) -> Numbers:
+    def read(self, cursor: LockstepCursor) -> Numbers:
         return Numbers(self._node.read(cursor).values.astype(self._stored), self.kind)
 
     def skip(self, walk: Walk) -> None:
         self._node.skip(walk)
 
 
-class Entry(Node):
+class EntryNode(AvroNode):
     """A key and a value of a map."""
 
-    def __init__(self, place: int, value: Node) -> None:
+    def __init__(self, place: int, value: AvroNode) -> None:
         super().__init__(place)
-        self._key, self._value = Text(place, pa.string()), value
+        self._key, self._value = TextNode(place, pa.string()), value
         self.kind = pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", value.kind)])
         self.least = 1 + value.least
         self.width = 5 + _width(value)
 
-    def read(self, cursor: Cursor) -> Structs:
+    def read(self, cursor: LockstepCursor) -> Structs:
         return Structs((self._key.read(cursor), self._value.read(cursor)), self.kind, len(cursor))
 
     def skip(self, walk: Walk) -> None:
@@ -233,7 +233,7 @@ class Entry(Node):
         self._value.skip(walk)
 
 
-class Items(Node):
+class ItemsNode(AvroNode):
     """Arrays and maps: blocks of items, the last one of none. inside: the item's place.
 
     Items that take no bytes are as many as a few bytes say: each counts for UNSEEN times as much as another.
@@ -244,13 +244,13 @@ class Items(Node):
 
     least, width = 1, 5
 
-    def __init__(self, place: int, inside: int, item: Node, kind: pa.DataType) -> None:
+    def __init__(self, place: int, inside: int, item: AvroNode, kind: pa.DataType) -> None:
         super().__init__(place)
         self.kind = kind
         self._inside, self._item = inside, item
         self._unit = max(ITEM_BYTES_MIN if item.least else ITEM_BYTES_MIN * UNSEEN, item.width)
 
-    def read(self, cursor: Cursor) -> Lists:
+    def read(self, cursor: LockstepCursor) -> Lists:
         count = len(cursor)
         parts: list[tuple[np.ndarray, Any]] = []
         rest, seen = np.zeros(count, np.int64), np.zeros(count, np.int64)
@@ -273,7 +273,7 @@ class Items(Node):
         rows, items = in_order(parts)
         return Lists(np.bincount(rows, minlength=count), items, self.kind, self.place)
 
-    def _blocks(self, cursor: Cursor, rows: np.ndarray, rest: np.ndarray) -> None:
+    def _blocks(self, cursor: LockstepCursor, rows: np.ndarray, rest: np.ndarray) -> None:
         """Begin the next block of some rows. rest: items that are still to come in it."""
         part = cursor.take(rows)
         counts = part.zigzag(self.place)
@@ -299,7 +299,7 @@ class Items(Node):
         cursor.put(rows, part)
         rest[rows] = counts
 
-    def _step(self, cursor: Cursor, active: np.ndarray, rest: np.ndarray, seen: np.ndarray) -> Any:
+    def _step(self, cursor: LockstepCursor, active: np.ndarray, rest: np.ndarray, seen: np.ndarray) -> Any:
         """The next item of each row."""
         part = cursor.take(active)
         column = self._item.read(part)
@@ -312,7 +312,7 @@ class Items(Node):
         return column
 
     def _even(
-        self, cursor: Cursor, active: np.ndarray, rest: np.ndarray, seen: np.ndarray
+        self, cursor: LockstepCursor, active: np.ndarray, rest: np.ndarray, seen: np.ndarray
     ) -> tuple[np.ndarray, Any]:
         """All items of the block of each row, one as long as the other. Their bytes are there."""
         counts = rest[active]
@@ -326,7 +326,7 @@ class Items(Node):
         return rows, column
 
     def _walked(
-        self, cursor: Cursor, active: np.ndarray, rest: np.ndarray, seen: np.ndarray
+        self, cursor: LockstepCursor, active: np.ndarray, rest: np.ndarray, seen: np.ndarray
     ) -> tuple[np.ndarray, Any]:
         """All items of each row, of all blocks, up to one that cannot be passed over."""
         begins: list[int] = []
@@ -356,22 +356,22 @@ class Items(Node):
                 lefts.append(walk.left)
                 try:
                     self._item.skip(walk)
-                except Stop:
+                except CannotWalk:
                     return True
             before = walk.pos, walk.left
             try:
                 rest = walk.count(self._item.least, self._unit)
-            except Stop:
+            except CannotWalk:
                 rest = 0
             if not rest:
                 walk.pos, walk.left = before
                 return False
 
     def _at_once(
-        self, cursor: Cursor, rows: np.ndarray, begins: np.ndarray, lefts: np.ndarray, nth: np.ndarray
+        self, cursor: LockstepCursor, rows: np.ndarray, begins: np.ndarray, lefts: np.ndarray, nth: np.ndarray
     ) -> Any:
         """Items as rows of their own; the first one of a row that fails is its reason. nth: the item's number."""
-        items = Cursor(cursor.batch, begins, cursor.end[rows], None, lefts)
+        items = LockstepCursor(cursor.batch, begins, cursor.end[rows], None, lefts)
         column = self._item.read(items)
         if len(failed := np.flatnonzero(items.bad)):
             of_rows, first = np.unique(rows[failed], return_index=True)

@@ -17,12 +17,12 @@ import pyarrow as pa
 
 from exporter.formats.avro.walk import Walk
 from exporter.formats.binary.columns import Constants, Numbers, Spans, Symbols
-from exporter.formats.binary.cursor import Cursor
+from exporter.formats.binary.cursor import LockstepCursor
 from exporter.formats.binary.decimals import decimals
 from exporter.formats.binary.reasons import Kind
 
 
-class Node(ABC):
+class AvroNode(ABC):
     """kind: the type of what is read; None: there is nothing that a column could hold. least: bytes that a value takes
     at least. size: bytes that each takes; None: they differ. width: bytes that Arrow takes for one. place: reasons.py.
     """
@@ -36,39 +36,39 @@ class Node(ABC):
         self.place = place
 
     @abstractmethod
-    def read(self, cursor: Cursor) -> Any:
+    def read(self, cursor: LockstepCursor) -> Any:
         """A column, or None if there is nothing that one could hold."""
 
     @abstractmethod
     def skip(self, walk: Walk) -> None:
         """Raises Stop."""
 
-    def peek(self, cursor: Cursor, path: Sequence[str]) -> Any:
+    def peek(self, cursor: LockstepCursor, path: Sequence[str]) -> Any:
         """The column at a path below, and nothing behind it; None if there is no such field."""
         return None if path else self.read(cursor)
 
 
-class Null(Node):
+class Null(AvroNode):
     """No bytes, no column."""
 
     size = 0
 
-    def read(self, cursor: Cursor) -> None:
+    def read(self, cursor: LockstepCursor) -> None:
         return None
 
     def skip(self, walk: Walk) -> None:
         return None
 
 
-class Nothing(Node):
+class NothingNode(AvroNode):
     """A null of the writer's, as the null of a type."""
 
-    def __init__(self, node: Node, kind: pa.DataType) -> None:
+    def __init__(self, node: AvroNode, kind: pa.DataType) -> None:
         super().__init__(node.place)
         self._node, self.kind = node, kind
         self.size, self.width = node.size, 8
 
-    def read(self, cursor: Cursor) -> Constants:
+    def read(self, cursor: LockstepCursor) -> Constants:
         self._node.read(cursor)
         return Constants(pa.nulls(1, self.kind), len(cursor), np.zeros(len(cursor), bool))
 
@@ -76,12 +76,12 @@ class Nothing(Node):
         self._node.skip(walk)
 
 
-class Boolean(Node):
+class Boolean(AvroNode):
     """One byte, 0 or 1."""
 
     kind, least, size, width = pa.bool_(), 1, 1, 1
 
-    def read(self, cursor: Cursor) -> Numbers:
+    def read(self, cursor: LockstepCursor) -> Numbers:
         found = cursor.byte(self.place)
         if (odd := found > 1).any():
             cursor.fail(odd, self.place, Kind.BAD_BOOLEAN)
@@ -91,7 +91,7 @@ class Boolean(Node):
         walk.forward(1)
 
 
-class Whole(Node):
+class WholeNode(AvroNode):
     """int and long, and what they stand for.
 
     bits: of the writer's type. factor: what makes the kind's unit of the writer's. nanos: see Numbers.
@@ -105,7 +105,7 @@ class Whole(Node):
         self._bits, self._factor, self._nanos = bits, factor, nanos
         self._stored = np.dtype(kind.to_pandas_dtype()) if pa.types.is_floating(kind) else np.dtype(f"i{self.width}")
 
-    def read(self, cursor: Cursor) -> Numbers:
+    def read(self, cursor: LockstepCursor) -> Numbers:
         found = cursor.zigzag(self.place)
         if self._bits == 32 and (odd := found != found.astype(np.int32)).any():
             cursor.fail(odd, self.place, Kind.OUT_OF_RANGE)
@@ -116,7 +116,7 @@ class Whole(Node):
             found = found * self._factor
         return Numbers(self._as_stored(found, cursor), self.kind, nanos=self._nanos)
 
-    def _as_stored(self, found: np.ndarray, cursor: Cursor) -> np.ndarray:
+    def _as_stored(self, found: np.ndarray, cursor: LockstepCursor) -> np.ndarray:
         values = found.astype(self._stored)
         if self._stored.kind == "f":
             below = values < 2.0**63  # what is not, is no int64
@@ -128,7 +128,7 @@ class Whole(Node):
         walk.varint()
 
 
-class Real(Node):
+class Real(AvroNode):
     """float and double, also as the latter."""
 
     def __init__(self, place: int, kind: pa.DataType, size: int) -> None:
@@ -137,7 +137,7 @@ class Real(Node):
         self.least = self.size = size
         self._stored = np.dtype(f"<f{self.width}")
 
-    def read(self, cursor: Cursor) -> Numbers:
+    def read(self, cursor: LockstepCursor) -> Numbers:
         if self.size == 4:
             found = cursor.halves(self.place).view(np.float32)
         else:
@@ -148,7 +148,7 @@ class Real(Node):
         walk.forward(self.least)
 
 
-class Text(Node):
+class TextNode(AvroNode):
     """bytes and string, each also as the other, and what they stand for. form: see Spans."""
 
     least, width = 1, 4
@@ -157,7 +157,7 @@ class Text(Node):
         super().__init__(place)
         self.kind, self._form = kind, form
 
-    def read(self, cursor: Cursor) -> Spans:
+    def read(self, cursor: LockstepCursor) -> Spans:
         sizes = cursor.zigzag(self.place)
         return Spans(cursor.span(sizes, self.place), sizes, self.kind, self.place, self._form)
 
@@ -165,7 +165,7 @@ class Text(Node):
         walk.forward(walk.zigzag())
 
 
-class Fixed(Node):
+class Fixed(AvroNode):
     """So many bytes. form: see Spans."""
 
     def __init__(self, place: int, kind: pa.DataType, size: int, form: str = "plain") -> None:
@@ -174,7 +174,7 @@ class Fixed(Node):
         self.least = self.size = size
         self.width = 4 + (36 if form == "uuid" else size)
 
-    def read(self, cursor: Cursor) -> Spans:
+    def read(self, cursor: LockstepCursor) -> Spans:
         begins = cursor.fixed(self.least, self.place)
         return Spans(begins, np.full(len(begins), self.least), self.kind, self.place, self._form)
 
@@ -182,7 +182,7 @@ class Fixed(Node):
         walk.forward(self.least)
 
 
-class Decimal(Node):
+class Decimal(AvroNode):
     """A number in bytes, or in so many of a fixed. precision: digits that are taken; the kind may have more."""
 
     width = 16
@@ -192,7 +192,7 @@ class Decimal(Node):
         self.kind, self._precision = kind, precision
         self.size, self.least = size, 1 if size is None else size
 
-    def read(self, cursor: Cursor) -> Numbers:
+    def read(self, cursor: LockstepCursor) -> Numbers:
         if self.size is None:
             sizes = cursor.zigzag(self.place)
             begins = cursor.span(sizes, self.place)
@@ -208,7 +208,7 @@ class Decimal(Node):
         walk.forward(walk.zigzag() if self.size is None else self.size)
 
 
-class Enum(Node):
+class Enum(AvroNode):
     """The number of a symbol. symbols: as the reader calls each of the writer's; None: it does not know it."""
 
     kind, least, width = pa.string(), 1, 8
@@ -218,7 +218,7 @@ class Enum(Node):
         self._symbols = pa.array(symbols, pa.string())
         self._unknown = np.array([one is None for one in symbols])
 
-    def read(self, cursor: Cursor) -> Symbols:
+    def read(self, cursor: LockstepCursor) -> Symbols:
         found = cursor.zigzag(self.place)
         if (odd := (found < 0) | (found >= len(self._unknown))).any():
             cursor.fail(odd, self.place, Kind.BAD_ENUM)

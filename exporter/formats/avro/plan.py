@@ -12,8 +12,8 @@ import pyarrow as pa
 from exporter.formats.avro.resolve import Resolver
 from exporter.formats.avro.schema import Schema
 from exporter.formats.binary.columns import Out, Structs
-from exporter.formats.binary.cursor import Batch, Cursor
-from exporter.formats.binary.reasons import Kind, Places
+from exporter.formats.binary.cursor import LockstepCursor, ValueBytes
+from exporter.formats.binary.reasons import Kind, ReasonPaths
 
 
 @dataclass(frozen=True)
@@ -27,24 +27,24 @@ class Rows:
     truncated: int = 0
 
 
-class Plan:
+class AvroPlan:
     """kind: the struct that the records are, of the reader's fields and then those that only the writer has. refused:
     path -> why no column holds what stands there.
     """
 
     def __init__(self, writer: Schema, reader: Schema | None = None, *, connect: bool = False) -> None:
         """reader: None: the values are read as they were written. connect: see resolve.py. Raises Unresolvable."""
-        self._places = Places()
+        self._places = ReasonPaths()
         resolver = Resolver(self._places, connect)
         self._root = resolver.node(writer, reader or writer, "$")
         self.refused = resolver.refused
         self.kind: pa.StructType = self._root.kind if self._root.kind is not None else pa.struct([])
 
-    def batch(self, values: pa.BinaryArray) -> Batch:
+    def batch(self, values: pa.BinaryArray) -> ValueBytes:
         """Values that rows() reads some of; other plans may read others."""
-        return Batch(values, self._places.copy())
+        return ValueBytes(values, self._places.copy())
 
-    def rows(self, batch: Batch, rows: np.ndarray, skipped: int | np.ndarray = 0) -> Rows:
+    def rows(self, batch: ValueBytes, rows: np.ndarray, skipped: int | np.ndarray = 0) -> Rows:
         """Read some of a batch's values, ascending and not null. skipped: bytes in front, of all or of each, which are
         there."""
         batch.places = self._places.copy()
@@ -60,7 +60,7 @@ class Plan:
         return Rows(good, record, _reasons(cursor), truncated)
 
     def peek(
-        self, batch: Batch, rows: np.ndarray, path: Sequence[str], skipped: int | np.ndarray = 0
+        self, batch: ValueBytes, rows: np.ndarray, path: Sequence[str], skipped: int | np.ndarray = 0
     ) -> Rows | None:
         """One field of some of a batch's values, alone in its record, and nothing behind it; None: there is none."""
         batch.places = self._places.copy()
@@ -73,7 +73,7 @@ class Plan:
         return Rows(good, record, _reasons(cursor))
 
 
-def _made(column: Any, cursor: Cursor) -> tuple[np.ndarray, pa.Array, Out]:
+def _made(column: Any, cursor: LockstepCursor) -> tuple[np.ndarray, pa.Array, Out]:
     """The good rows of a cursor, their column as Arrow has it, and what else came of making it."""
     good = np.flatnonzero(cursor.bad == 0)
     out = Out(cursor.batch)
@@ -85,7 +85,7 @@ def _made(column: Any, cursor: Cursor) -> tuple[np.ndarray, pa.Array, Out]:
     return good, array, out
 
 
-def _reasons(cursor: Cursor) -> dict[int, str]:
+def _reasons(cursor: LockstepCursor) -> dict[int, str]:
     """Row of the cursor -> why it is refused."""
     at = np.flatnonzero(cursor.bad)
     texts = {number: cursor.batch.places.reason(number) for number in np.unique(cursor.bad[at]).tolist()}

@@ -21,25 +21,25 @@ import pyarrow as pa
 
 from exporter.arrow.kafka_time import US
 from exporter.formats.avro.defaults import BadDefault, default_of
-from exporter.formats.avro.kept import Inside, Kept, Recursive
+from exporter.formats.avro.kept import Inside, KeptNode, Recursive
 from exporter.formats.avro.matching import LADDER, chosen, least_of, matched, takes
-from exporter.formats.avro.nested import Branch, Entry, Items, Out, Placed, Promoted, Record, Union
+from exporter.formats.avro.nested import Branch, EntryNode, ItemsNode, OutField, Placed, Promoted, RecordNode, Union
 from exporter.formats.avro.nodes import (
+    AvroNode,
     Boolean,
     Decimal,
     Enum,
     Fixed,
-    Node,
-    Nothing,
+    NothingNode,
     Null,
     Real,
-    Text,
-    Whole,
+    TextNode,
+    WholeNode,
 )
-from exporter.formats.avro.schema import Field, Schema
+from exporter.formats.avro.schema import AvroField, Schema
 from exporter.formats.avro.semantic import CONNECT_DECIMAL, ZONED, connect_scale, semantic
 from exporter.formats.binary.decimals import DIGITS_MAX
-from exporter.formats.binary.reasons import Places
+from exporter.formats.binary.reasons import ReasonPaths
 from exporter.formats.schema import SCHEMA_DEPTH_MAX
 from exporter.formats.typed.typed import KEPT
 
@@ -98,7 +98,7 @@ def meant(schema: Schema, connect: bool) -> Meant:
 class Resolver:
     """Makes nodes. places: of the plan that they are for. refused: path -> why no column holds what is there; grows."""
 
-    def __init__(self, places: Places, connect: bool) -> None:
+    def __init__(self, places: ReasonPaths, connect: bool) -> None:
         self.refused: dict[str, str] = {}
         self._places = places
         self._connect = connect
@@ -107,7 +107,7 @@ class Resolver:
         self._inside_of = Inside()
         self._left = [PARTS_MAX]
 
-    def node(self, writer: Schema, reader: Schema, path: str) -> Node:
+    def node(self, writer: Schema, reader: Schema, path: str) -> AvroNode:
         """What reads values of the writer's. Raises Unresolvable."""
         if len(self._open) > LEVELS_MAX:
             raise Unresolvable(path, f"it is nested deeper than {LEVELS_MAX} levels")
@@ -129,10 +129,10 @@ class Resolver:
             again.record = node
         if len(self._open) == SCHEMA_DEPTH_MAX and node.kind is not None:
             self.refused[path] = f"it is nested deeper than {SCHEMA_DEPTH_MAX} levels"
-            return Kept(node)
+            return KeptNode(node)
         return node
 
-    def _node(self, writer: Schema, reader: Schema, path: str) -> Node:
+    def _node(self, writer: Schema, reader: Schema, path: str) -> AvroNode:
         if writer.kind == "union":
             return self._union(writer, reader, path)
         if reader.kind == "union":
@@ -147,24 +147,24 @@ class Resolver:
 
     def kind(self, schema: Schema, path: str) -> pa.DataType | None:
         """The type of a column that holds values of a schema; None: there is none to hold."""
-        made = self._inside(Places())
+        made = self._inside(ReasonPaths())
         made._open = [(reader, reader) for _, reader in self._open[:-1]]
         return made.node(schema, schema, path).kind
 
-    def _inside(self, places: Places) -> Resolver:
+    def _inside(self, places: ReasonPaths) -> Resolver:
         """For the reader's own values inside of what is being made."""
         made = Resolver(places, self._connect)
         made._left = self._left
         return made
 
-    def _stands(self, node: Node, schema: Schema, path: str) -> Node:
+    def _stands(self, node: AvroNode, schema: Schema, path: str) -> AvroNode:
         """A node of which something is left, also where there is nothing to read."""
         if node.kind is not None:
             return node
         self.refused[path] = _nothing(schema)
-        return Kept(node, "{}" if schema.kind == "record" else "null")
+        return KeptNode(node, "{}" if schema.kind == "record" else "null")
 
-    def _scalar(self, writer: Schema, reader: Schema, path: str) -> Node:
+    def _scalar(self, writer: Schema, reader: Schema, path: str) -> AvroNode:
         place = self._places.add(path)
         sent, wanted = meant(writer, self._connect), meant(reader, self._connect)
         if reader.logical == "decimal" and not wanted.logical:
@@ -186,35 +186,35 @@ class Resolver:
             if sent.logical != wanted.logical:
                 raise Unresolvable(path, f"{_said(sent)} cannot be read as {_said(wanted)}")
             return Fixed(place, kind, writer.size, form)
-        return Text(place, US, "time") if wanted.logical == ZONED else Text(place, kind, form)
+        return TextNode(place, US, "time") if wanted.logical == ZONED else TextNode(place, kind, form)
 
-    def _decimal(self, writer: Schema, sent: Meant, wanted: Meant, path: str, place: int) -> Node:
+    def _decimal(self, writer: Schema, sent: Meant, wanted: Meant, path: str, place: int) -> AvroNode:
         if sent.logical != wanted.logical or sent.scale != wanted.scale:
             raise Unresolvable(path, f"{_said(sent)} cannot be read as {_said(wanted)}")
         kind = pa.decimal128(wanted.precision, wanted.scale)
         size = writer.size if writer.kind == "fixed" else None
         return Decimal(place, kind, min(sent.precision, wanted.precision), size)
 
-    def _number(self, writer: Schema, reader: Schema, sent: Meant, wanted: Meant, path: str, place: int) -> Node:
+    def _number(self, writer: Schema, reader: Schema, sent: Meant, wanted: Meant, path: str, place: int) -> AvroNode:
         if sent != wanted:
             raise Unresolvable(path, f"{_said(sent, writer)} cannot be read as {_said(wanted, reader)}")
         plain = (dict(zip(LADDER, (pa.int32(), pa.int64(), pa.float32(), pa.float64()), strict=True))[reader.kind], 1)
         kind, factor, nanos = _TIMES.get(wanted.logical, (*plain, False))
         if writer.kind in ("float", "double"):
             return Real(place, kind, 4 if writer.kind == "float" else 8)
-        return Whole(place, kind, 32 if writer.kind == "int" else 64, factor=factor, nanos=nanos)
+        return WholeNode(place, kind, 32 if writer.kind == "int" else 64, factor=factor, nanos=nanos)
 
-    def _items(self, writer: Schema, reader: Schema, path: str) -> Node:
+    def _items(self, writer: Schema, reader: Schema, path: str) -> AvroNode:
         is_map = writer.kind == "map"
         place, inside = self._places.add(path), path + ("{}" if is_map else "[]")
         below = self._places.add(inside)
         item = self._stands(self.node(_items_of(writer), _items_of(reader), inside), _items_of(reader), inside)
         if is_map:
             kind = pa.map_(pa.string(), pa.field("value", item.kind))
-            return Items(place, below, Entry(below, item), kind)
-        return Items(place, below, item, pa.list_(pa.field("element", item.kind)))
+            return ItemsNode(place, below, EntryNode(below, item), kind)
+        return ItemsNode(place, below, item, pa.list_(pa.field("element", item.kind)))
 
-    def _record(self, writer: Schema, reader: Schema, path: str) -> Record:
+    def _record(self, writer: Schema, reader: Schema, path: str) -> RecordNode:
         place = self._places.add(path)
         of_writer = matched(writer.fields, reader.fields)
         nodes, of_reader, others = [], dict[str, int](), []
@@ -229,34 +229,34 @@ class Resolver:
             if wanted is not None:
                 of_reader[name] = at
             elif node.kind is not None:
-                others.append(Out(name, at))
+                others.append(OutField(name, at))
         outs = []
         for field in reader.fields:
             if field.name not in of_reader:
                 constant = self._constant(field, f"{path}.{field.name}")
-                outs += [] if constant is None else [Out(field.name, None, constant)]
+                outs += [] if constant is None else [OutField(field.name, None, constant)]
             elif nodes[of_reader[field.name]].kind is not None:
-                outs.append(Out(field.name, of_reader[field.name]))
-        return Record(place, nodes, [*outs, *others])
+                outs.append(OutField(field.name, of_reader[field.name]))
+        return RecordNode(place, nodes, [*outs, *others])
 
-    def _constant(self, field: Field, path: str) -> pa.Array | None:
+    def _constant(self, field: AvroField, path: str) -> pa.Array | None:
         """What a field is that the writer does not have; None if no column could hold it."""
         if not field.has_default:
             raise Unresolvable(path, "the writer does not have it, and it has no default")
-        places = Places()
+        places = ReasonPaths()
         node = self._inside(places).node(field.schema, field.schema, path)
         try:
             return None if node.kind is None else default_of(field, node, places)
         except BadDefault as error:
             raise Unresolvable(path, str(error)) from None
 
-    def _union(self, writer: Schema, reader: Schema, path: str) -> Node:
+    def _union(self, writer: Schema, reader: Schema, path: str) -> AvroNode:
         place = self._places.add(path)
         names = self._names(reader)
-        taken: dict[int, Node] = {}
+        taken: dict[int, AvroNode] = {}
         first: dict[int, pa.DataType | None] = {}
         readers = reader.branches or (reader,)
-        made: list[tuple[Node, int | None]] = []
+        made: list[tuple[AvroNode, int | None]] = []
         for branch in writer.branches:
             to = chosen(branch, readers)
             if to is None:
@@ -275,7 +275,7 @@ class Resolver:
         branches = [Branch(node if to is None else _promoted(node, names, kind), to) for node, to in made]
         return Union(place, branches, kinds, names, kind)
 
-    def _branch(self, writer: Schema, reader: Schema, path: str) -> Node:
+    def _branch(self, writer: Schema, reader: Schema, path: str) -> AvroNode:
         """A writer's value that is no union, as one of the reader's branches."""
         names = self._names(reader)
         to = chosen(writer, reader.branches)
@@ -287,10 +287,10 @@ class Resolver:
         if kind is None:
             return node
         if node.kind is None:
-            return Nothing(node, kind)
+            return NothingNode(node, kind)
         return Placed(node, to, kinds, kind) if names else _promoted(node, names, kind)
 
-    def _member(self, node: Node, reader: Schema, to: int, names: Sequence[str], path: str) -> Node:
+    def _member(self, node: AvroNode, reader: Schema, to: int, names: Sequence[str], path: str) -> AvroNode:
         """A node as one of the reader's branches: what has no column, or the name of another's, is kept."""
         branch = (reader.branches or (reader,))[to]
         if not reader.branches or branch.kind == "null":
@@ -298,7 +298,7 @@ class Resolver:
         path = f"{path}.{names[to]}" if names else path
         if names and names[to] != _column_of(branch):
             self.refused[path] = f"another branch is called {_column_of(branch)} as well"
-            return Kept(node, "{}") if node.kind != KEPT else node
+            return KeptNode(node, "{}") if node.kind != KEPT else node
         return self._stands(node, branch, path)
 
     def _names(self, reader: Schema) -> tuple[str, ...]:
@@ -318,7 +318,7 @@ class Resolver:
         return len(plain) == len(real) and plain in ({"int", "long"}, {"float", "double"})
 
     def _kinds(
-        self, reader: Schema, taken: Mapping[int, Node], names: Sequence[str], path: str
+        self, reader: Schema, taken: Mapping[int, AvroNode], names: Sequence[str], path: str
     ) -> tuple[list[pa.DataType | None], pa.DataType | None]:
         """The type of each of the reader's branches, None for null, and of all. taken: what becomes of some."""
         branches = reader.branches or (reader,)
@@ -344,7 +344,7 @@ def _nothing(schema: Schema) -> str:
     return "a record without fields" if schema.kind == "record" and not schema.fields else "always null"
 
 
-def _promoted(node: Node, names: Sequence[str], kind: pa.DataType | None) -> Node:
+def _promoted(node: AvroNode, names: Sequence[str], kind: pa.DataType | None) -> AvroNode:
     """The node with its numbers in the type of a union that is one column."""
     return node if names or node.kind in (None, kind) else Promoted(node, kind)
 

@@ -29,11 +29,11 @@ _LOGICAL = {
 _EMPTY = 0xC15D213AA4D7A795
 
 
-class BadSchema(ValueError):
+class BadAvroSchema(ValueError):
     """A schema that cannot be parsed; the text says why."""
 
 
-class UndefinedName(BadSchema):
+class UndefinedName(BadAvroSchema):
     """A name that nothing defines. It may be defined in another file."""
 
 
@@ -48,7 +48,7 @@ class Schema:
     kind: str
     name: str = ""
     aliases: tuple[str, ...] = ()
-    fields: tuple[Field, ...] = ()
+    fields: tuple[AvroField, ...] = ()
     symbols: tuple[str, ...] = ()
     default: str | None = None
     size: int = 0
@@ -66,7 +66,7 @@ class Schema:
 
 
 @dataclass(frozen=True, eq=False)
-class Field:
+class AvroField:
     """One field of a record. default: parsed JSON, of meaning if `has_default`."""
 
     name: str
@@ -77,17 +77,17 @@ class Field:
 
 
 def parsed(schema: SchemaText) -> Schema:
-    """A schema with all that it refers to. Raises BadSchema."""
+    """A schema with all that it refers to. Raises BadAvroSchema."""
     outer: _Outer = {}
     try:
         _load(schema, outer, set())
         return _Parser(outer).schema(_json(schema.text), "")
     except RecursionError:
-        raise BadSchema("it is nested too deep") from None
+        raise BadAvroSchema("it is nested too deep") from None
 
 
 def parsed_files(files: Iterable[tuple[str, str]]) -> list[Schema]:
-    """The schemas of files, (name, text), in the order of their names; they may use each other's. Raises BadSchema."""
+    """The schemas of files, (name, text), by their names; they may use each other's. Raises BadAvroSchema."""
     outer: _Outer = {}
     found: dict[str, Schema] = {}
     waiting = {name: _json(text, name) for name, text in files}
@@ -101,13 +101,13 @@ def parsed_files(files: Iterable[tuple[str, str]]) -> list[Schema]:
                 why = f"{name}: {error}"
                 continue
             except RecursionError:
-                raise BadSchema(f"{name}: it is nested too deep") from None
-            except BadSchema as error:
-                raise BadSchema(f"{name}: {error}") from None
+                raise BadAvroSchema(f"{name}: it is nested too deep") from None
+            except BadAvroSchema as error:
+                raise BadAvroSchema(f"{name}: {error}") from None
             _tell(parser, outer)
             del waiting[name]
         if len(waiting) == before:
-            raise BadSchema(why)
+            raise BadAvroSchema(why)
     return [found[name] for name in sorted(found)]
 
 
@@ -142,8 +142,8 @@ def _load(schema: SchemaText, outer: _Outer, loaded: set[str]) -> None:
         parser = _Parser(outer)
         try:
             parser.schema(_json(below.text), "")
-        except BadSchema as error:
-            raise BadSchema(f"its reference {name}: {error}") from None
+        except BadAvroSchema as error:
+            raise BadAvroSchema(f"its reference {name}: {error}") from None
         _tell(parser, outer)
 
 
@@ -157,9 +157,9 @@ def _json(text: str, name: str = "") -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise BadSchema(f"{name + ': ' if name else ''}it is no JSON: {error}") from None
+        raise BadAvroSchema(f"{name + ': ' if name else ''}it is no JSON: {error}") from None
     except RecursionError:
-        raise BadSchema(f"{name + ': ' if name else ''}it is nested too deep") from None
+        raise BadAvroSchema(f"{name + ': ' if name else ''}it is nested too deep") from None
 
 
 class _Parser:
@@ -176,7 +176,7 @@ class _Parser:
         if isinstance(spec, list):
             return self._union(spec, space)
         if not isinstance(spec, dict):
-            raise BadSchema(f"{json.dumps(spec)[:80]} is no schema")
+            raise BadAvroSchema(f"{json.dumps(spec)[:80]} is no schema")
         kind = spec.get("type")
         if isinstance(kind, (dict, list)):  # {"type": {"type": ...}}
             return self.schema(kind, space)
@@ -191,7 +191,7 @@ class _Parser:
             return Schema(kind, logical=logical, precision=precision, scale=scale, props=_props(spec))
         if isinstance(kind, str):
             return self._called(kind, space)
-        raise BadSchema("a schema has no type")
+        raise BadAvroSchema("a schema has no type")
 
     def _called(self, name: str, space: str) -> Schema:
         if name in PRIMITIVES:
@@ -203,22 +203,22 @@ class _Parser:
         if not others:
             raise UndefinedName(f"nothing is called {name!r}")
         if len({canonical(one) for one in others}) > 1:
-            raise BadSchema(f"{name!r} is defined in several ways")
+            raise BadAvroSchema(f"{name!r} is defined in several ways")
         return others[0]
 
     def _union(self, specs: list[Any], space: str) -> Schema:
         branches = tuple(self.schema(one, space) for one in specs)
         if not branches:
-            raise BadSchema("a union has no branch")
+            raise BadAvroSchema("a union has no branch")
         names = [one.name or one.kind for one in branches]
         if "union" in names or len(set(names)) < len(names):
-            raise BadSchema(f"a union has these branches: {', '.join(names)}")
+            raise BadAvroSchema(f"a union has these branches: {', '.join(names)}")
         return Schema("union", branches=branches)
 
     def _named(self, spec: dict[str, Any], kind: str, space: str) -> Schema:
         name = _given(spec, "name", kind)
         if not isinstance(name, str) or not name.strip("."):
-            raise BadSchema(f"{name!r} is no name of a {kind}")
+            raise BadAvroSchema(f"{name!r} is no name of a {kind}")
         given = spec.get("namespace")
         if "." in name:
             space, _, name = name.rpartition(".")
@@ -226,7 +226,7 @@ class _Parser:
             space = given
         full = f"{space}.{name}" if space else name
         if full in self.names or full in PRIMITIVES:
-            raise BadSchema(f"{full!r} is defined twice")
+            raise BadAvroSchema(f"{full!r} is defined twice")
         aliases = tuple(one if "." in one or not space else f"{space}.{one}" for one in _texts(spec, "aliases"))
         found = self.names[full] = Schema(kind, full, aliases, props=_props(spec))
         if kind == "record":
@@ -235,40 +235,40 @@ class _Parser:
             found.symbols = _texts(spec, "symbols")
             found.default = spec.get("default")
             if not found.symbols or len(set(found.symbols)) < len(found.symbols):
-                raise BadSchema(f"the enum {full!r} has no symbols, or one twice")
+                raise BadAvroSchema(f"the enum {full!r} has no symbols, or one twice")
             if found.default is not None and found.default not in found.symbols:
-                raise BadSchema(f"the enum {full!r} has a default that is none of its symbols")
+                raise BadAvroSchema(f"the enum {full!r} has a default that is none of its symbols")
         else:
             size = _given(spec, "size", full)
             if not isinstance(size, int) or isinstance(size, bool) or size < 0:
-                raise BadSchema(f"{size!r} is no size of the fixed {full!r}")
+                raise BadAvroSchema(f"{size!r} is no size of the fixed {full!r}")
             found.size = size
             found.logical, found.precision, found.scale = _logical(spec, "fixed", size)
         return found
 
-    def _fields(self, specs: Any, record: str, space: str) -> tuple[Field, ...]:
+    def _fields(self, specs: Any, record: str, space: str) -> tuple[AvroField, ...]:
         if not isinstance(specs, list):
-            raise BadSchema(f"the record {record!r} has no list of fields")
-        found: dict[str, Field] = {}
+            raise BadAvroSchema(f"the record {record!r} has no list of fields")
+        found: dict[str, AvroField] = {}
         for spec in specs:
             name = spec.get("name") if isinstance(spec, dict) else None
             if not isinstance(name, str) or not name or name in found:
-                raise BadSchema(f"the record {record!r} has a field without a name, or one twice: {name!r}")
+                raise BadAvroSchema(f"the record {record!r} has a field without a name, or one twice: {name!r}")
             schema = self.schema(_given(spec, "type", f"{record}.{name}"), space)
-            found[name] = Field(name, schema, _texts(spec, "aliases"), "default" in spec, spec.get("default"))
+            found[name] = AvroField(name, schema, _texts(spec, "aliases"), "default" in spec, spec.get("default"))
         return tuple(found.values())
 
 
 def _given(spec: Mapping[str, Any], name: str, where: str) -> Any:
     if name not in spec:
-        raise BadSchema(f"{where} has no {name!r}")
+        raise BadAvroSchema(f"{where} has no {name!r}")
     return spec[name]
 
 
 def _texts(spec: Mapping[str, Any], name: str) -> tuple[str, ...]:
     found = spec.get(name, ())
     if not isinstance(found, Sequence) or isinstance(found, str) or not all(isinstance(one, str) for one in found):
-        raise BadSchema(f"{name!r} is no list of texts")
+        raise BadAvroSchema(f"{name!r} is no list of texts")
     return tuple(found)
 
 

@@ -7,10 +7,10 @@ value is therefore said in one place only: who cannot pass over an item stops th
 
 from __future__ import annotations
 
-from exporter.formats.binary.cursor import Batch
+from exporter.formats.binary.cursor import ValueBytes
 
 
-class Stop(Exception):
+class CannotWalk(Exception):
     """It cannot be passed over."""
 
 
@@ -19,19 +19,19 @@ class Walk:
 
     __slots__ = ("end", "left", "pos", "raw")
 
-    def __init__(self, batch: Batch, pos: int, end: int, left: int) -> None:
+    def __init__(self, batch: ValueBytes, pos: int, end: int, left: int) -> None:
         self.raw = batch.raw
         self.pos = pos
         self.end = end
         self.left = left
 
     def varint(self) -> int:
-        """The next number, without a sign. Raises Stop."""
+        """The next number, without a sign. Raises CannotWalk."""
         raw, pos, end = self.raw, self.pos, self.end
         found = shift = 0
         while True:
             if pos >= end:
-                raise Stop
+                raise CannotWalk
             byte = raw[pos]
             pos += 1
             found |= (byte & 0x7F) << shift
@@ -39,30 +39,30 @@ class Walk:
                 break
             shift += 7
             if shift > 63:
-                raise Stop
+                raise CannotWalk
         if shift == 63 and byte > 1:
-            raise Stop
+            raise CannotWalk
         self.pos = pos
         return found
 
     def zigzag(self) -> int:
-        """The next number. Raises Stop."""
+        """The next number. Raises CannotWalk."""
         found = self.varint()
         return (found >> 1) ^ -(found & 1)
 
     def forward(self, size: int) -> None:
-        """Pass over some bytes. Raises Stop."""
+        """Pass over some bytes. Raises CannotWalk."""
         if size < 0 or size > self.end - self.pos:
-            raise Stop
+            raise CannotWalk
         self.pos += size
 
     def count(self, least: int, unit: int) -> int:
-        """How many items the next block of a list has, which are paid for. least: bytes of an item. Raises Stop."""
+        """How many items the next block of a list has; they are paid for. least: bytes of one. Raises CannotWalk."""
         found = self.zigzag()
         if found < 0:
             self.zigzag()
             found = -found
         if found >= 2**63 or found * least > self.end - self.pos or found * unit > self.left:
-            raise Stop
+            raise CannotWalk
         self.left -= found * unit
         return found

@@ -24,10 +24,10 @@ import pyarrow as pa
 from exporter.core.schemas import KnownSchemas, SchemaText
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
-from exporter.formats.avro.plan import Plan
+from exporter.formats.avro.plan import AvroPlan
 from exporter.formats.avro.resolve import Unresolvable
 from exporter.formats.avro.roots import Tags, tags_of
-from exporter.formats.avro.schema import BadSchema, Schema, fingerprint, named_in, parsed, parsed_files, records_of
+from exporter.formats.avro.schema import BadAvroSchema, Schema, fingerprint, named_in, parsed, parsed_files, records_of
 from exporter.formats.frames import HEAD, NO_ID, confluent_ids
 
 SINGLE_HEAD = 10
@@ -44,13 +44,13 @@ _TRAILING = "trailing_bytes: $ is followed by bytes that belong to no field"
 
 
 @dataclass(frozen=True)
-class Writer:
+class AvroWriter:
     """Who wrote a value. name: for reasons; empty if there is one alone. plan: None if none of its values can be read;
     then `refusal` says why. schema: None if it is no Avro schema."""
 
     name: str
     schema: Schema | None = None
-    plan: Plan | None = None
+    plan: AvroPlan | None = None
     refusal: str = ""
 
     @property
@@ -63,22 +63,22 @@ class Writer:
 class Root:
     """What is written behind one id. writers: of the branches of a union, or one. is_union: a number says which."""
 
-    writers: tuple[Writer, ...]
+    writers: tuple[AvroWriter, ...]
     is_union: bool = False
 
 
-class Group(NamedTuple):
+class WriterRows(NamedTuple):
     """Rows of one writer, ascending. skipped: bytes in front of the body: of all, or of each."""
 
-    writer: Writer
+    writer: AvroWriter
     rows: np.ndarray
     skipped: int | np.ndarray
 
-    def within(self, begin: int, end: int) -> Group:
+    def within(self, begin: int, end: int) -> WriterRows:
         """Those from a row on, to another one, numbered from the first."""
         inside = slice(*np.searchsorted(self.rows, (begin, end)))
         skipped = self.skipped if isinstance(self.skipped, int) else self.skipped[inside]
-        return Group(self.writer, self.rows[inside] - begin, skipped)
+        return WriterRows(self.writer, self.rows[inside] - begin, skipped)
 
 
 class Writers:
@@ -103,16 +103,16 @@ class Writers:
         """Bytes in front of what a schema describes."""
         return HEAD if self._form.is_framed else {"single_object": SINGLE_HEAD}.get(self._form.frame, 0)
 
-    def split(self, values: pa.BinaryArray, rows: np.ndarray) -> tuple[list[Group], dict[int, str]]:
+    def split(self, values: pa.BinaryArray, rows: np.ndarray) -> tuple[list[WriterRows], dict[int, str]]:
         """The rows of each writer; and the others, with the reason. rows: those that are asked for, ascending, which
         are not null."""
         roots, refused = self._roots(values, rows)
-        groups: list[Group] = []
+        groups: list[WriterRows] = []
         for root, of_root in roots:
             if root.is_union:
                 groups += _of_branches(root, tags_of(values, of_root, self.skipped), of_root, self.skipped, refused)
             elif len(of_root):
-                groups.append(Group(root.writers[0], of_root, self.skipped))
+                groups.append(WriterRows(root.writers[0], of_root, self.skipped))
         return groups, refused
 
     def nulls(self, values: pa.BinaryArray) -> np.ndarray:
@@ -170,11 +170,11 @@ class Writers:
             schema = self._files.by_fingerprint.get(number)
             if schema is None:
                 why = f"unknown_schema_id: {number:016x} is the fingerprint of no schema file"
-                return Root((Writer("", refusal=why),))
+                return Root((AvroWriter("", refusal=why),))
             return _root(schema, f"fingerprint {number:016x}", self._files, self._connect)
         text = self._schemas.text(number)
         if text is None:
-            return Root((Writer("", refusal=f"unknown_schema_id: {self._schemas.called(number)}"),))
+            return Root((AvroWriter("", refusal=f"unknown_schema_id: {self._schemas.called(number)}"),))
         return _registered(text, f"id {self._schemas.called(number)}", self._files, self._connect)
 
     @property
@@ -196,7 +196,7 @@ class _Files:
         """Raises ConfigError."""
         try:
             schemas = parsed_files(form.schemas)
-        except BadSchema as error:
+        except BadAvroSchema as error:
             raise ConfigError(f"schema file {error}", "see `schema_files`") from None
         by_name: dict[str, list[Schema]] = {}
         for schema in schemas:
@@ -231,11 +231,11 @@ class _Files:
 def _registered(text: SchemaText, name: str, files: _Files, connect: bool) -> Root:
     """What a registered schema describes."""
     if text.kind != "AVRO":
-        return Root((Writer(name, refusal=f"unresolvable_schema: {name}: it is no Avro schema, but {text.kind}"),))
+        return Root((AvroWriter(name, refusal=f"unresolvable_schema: {name}: it is no Avro schema, but {text.kind}"),))
     try:
         schema = parsed(text)
-    except BadSchema as error:
-        return Root((Writer(name, refusal=f"unresolvable_schema: {name}: {error}"),))
+    except BadAvroSchema as error:
+        return Root((AvroWriter(name, refusal=f"unresolvable_schema: {name}: {error}"),))
     return _root(schema, name, files, connect)
 
 
@@ -246,7 +246,7 @@ def _root(schema: Schema, name: str, files: _Files, connect: bool) -> Root:
 
 def _of_branches(
     root: Root, tags: Tags, rows: np.ndarray, skipped: int, refused: dict[int, str]
-) -> Iterator[Group]:
+) -> Iterator[WriterRows]:
     """The rows of each branch of a union; others are put among the refused."""
     ended, odd = tags.numbers < 0, tags.numbers >= len(root.writers)
     refused |= dict.fromkeys(rows[ended].tolist(), _TRUNCATED) | dict.fromkeys(rows[odd].tolist(), _BAD_BRANCH)
@@ -257,19 +257,19 @@ def _of_branches(
             refused |= dict.fromkeys(rows[at[~more]].tolist(), TOMBSTONE)
             refused |= dict.fromkeys(rows[at[more]].tolist(), _TRAILING)
         elif len(at):
-            yield Group(writer, rows[at], skipped + tags.sizes[at])
+            yield WriterRows(writer, rows[at], skipped + tags.sizes[at])
 
 
-def _writer(schema: Schema, name: str, files: _Files, connect: bool) -> Writer:
+def _writer(schema: Schema, name: str, files: _Files, connect: bool) -> AvroWriter:
     head = f"unresolvable_schema: {name + ': ' if name else ''}"
     if schema.kind != "record":
-        return Writer(name, schema, refusal=f"{head}$: {schema.kind} is no record")
+        return AvroWriter(name, schema, refusal=f"{head}$: {schema.kind} is no record")
     try:
-        return Writer(name, schema, Plan(schema, files.reader(schema), connect=connect))
+        return AvroWriter(name, schema, AvroPlan(schema, files.reader(schema), connect=connect))
     except Unresolvable as error:
-        return Writer(name, schema, refusal=f"{head}{error}")
+        return AvroWriter(name, schema, refusal=f"{head}{error}")
     except RecursionError:
-        return Writer(name, schema, refusal=f"{head}$: it is nested too deep")
+        return AvroWriter(name, schema, refusal=f"{head}$: it is nested too deep")
 
 
 def valid_of(values: pa.BinaryArray) -> np.ndarray:

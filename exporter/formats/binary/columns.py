@@ -17,13 +17,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exporter.formats.binary.cursor import Batch, Ints
+from exporter.formats.binary.cursor import Ints, ValueBytes
 from exporter.formats.binary.reasons import Kind, number_of
 from exporter.formats.binary.texts import infinite, told, untold
 
 Valid = np.ndarray | None
 """bool per entry: False for null; None: there is none."""
-_C = TypeVar("_C", bound="Column")
+_C = TypeVar("_C", bound="BinaryColumn")
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Out:
     digits.
     """
 
-    batch: Batch
+    batch: ValueBytes
     odd: dict[int, int] = field(default_factory=dict)
     truncated: dict[int, int] = field(default_factory=dict)
 
@@ -49,7 +49,7 @@ class Out:
             self.truncated[row] = self.truncated.get(row, 0) + 1
 
 
-class Column(Protocol):
+class BinaryColumn(Protocol):
     """See above. kind: the type of the array."""
 
     @property

@@ -18,7 +18,7 @@ import sys
 import numpy as np
 import pyarrow as pa
 
-from exporter.formats.binary.reasons import Kind, Places, number_of
+from exporter.formats.binary.reasons import Kind, ReasonPaths, number_of
 
 Ints = np.ndarray
 """int64 per row."""
@@ -45,14 +45,14 @@ if sys.byteorder != "little":  # pragma: no cover
     raise ImportError("the binary formats are read on little-endian machines only")
 
 
-class Batch:
+class ValueBytes:
     """The bytes of some values, and views of them that begin at any byte.
 
     buffer: Arrow's view of the same bytes. starts, ends: int64 per value, places in the data; those of null values are
     of no meaning. places: paths of reasons, of this batch alone.
     """
 
-    def __init__(self, values: pa.BinaryArray, places: Places) -> None:
+    def __init__(self, values: pa.BinaryArray, places: ReasonPaths) -> None:
         _, offsets, data = values.buffers()
         at = np.zeros(len(values) + 1, np.int64)
         if offsets is not None and len(values):
@@ -72,20 +72,20 @@ class Batch:
         width = np.dtype(kind).itemsize
         return np.ndarray((len(self.data) - width + 1,), kind, self.data, 0, (1,))
 
-    def cursor(self, rows: np.ndarray | None = None, skipped: int | Ints = 0) -> Cursor:
+    def cursor(self, rows: np.ndarray | None = None, skipped: int | Ints = 0) -> LockstepCursor:
         """A cursor on some of the values, which are not null. skipped: bytes in front that are not read, as many or
         fewer than there are; a number, or one per row."""
         starts, ends = (self.starts, self.ends) if rows is None else (self.starts[rows], self.ends[rows])
-        return Cursor(self, starts + skipped, ends)
+        return LockstepCursor(self, starts + skipped, ends)
 
 
-class Cursor:
+class LockstepCursor:
     """Rows that are read in lockstep. Each method reads one thing of every row, or says what is wrong with some."""
 
     __slots__ = ("bad", "batch", "end", "left", "pos")
 
     def __init__(
-        self, batch: Batch, pos: Ints, end: Ints, bad: np.ndarray | None = None, left: Ints | None = None
+        self, batch: ValueBytes, pos: Ints, end: Ints, bad: np.ndarray | None = None, left: Ints | None = None
     ) -> None:
         self.batch = batch
         self.pos = pos
@@ -96,19 +96,19 @@ class Cursor:
     def __len__(self) -> int:
         return len(self.pos)
 
-    def take(self, at: np.ndarray) -> Cursor:
+    def take(self, at: np.ndarray) -> LockstepCursor:
         """A cursor of its own on some of the rows, ascending."""
-        return Cursor(self.batch, self.pos[at], self.end[at], self.bad[at], self.left[at])
+        return LockstepCursor(self.batch, self.pos[at], self.end[at], self.bad[at], self.left[at])
 
-    def put(self, at: np.ndarray, other: Cursor) -> None:
+    def put(self, at: np.ndarray, other: LockstepCursor) -> None:
         """Go on where a cursor that was taken of these rows has come to."""
         self.pos[at], self.bad[at], self.left[at] = other.pos, other.bad, other.left
 
-    def within(self, sizes: Ints) -> Cursor:
+    def within(self, sizes: Ints) -> LockstepCursor:
         """A cursor on the next bytes of each row, as many as `sizes` says: a part that ends before its row does."""
-        return Cursor(self.batch, self.pos.copy(), self.pos + sizes, self.bad.copy(), self.left.copy())
+        return LockstepCursor(self.batch, self.pos.copy(), self.pos + sizes, self.bad.copy(), self.left.copy())
 
-    def after(self, part: Cursor) -> None:
+    def after(self, part: LockstepCursor) -> None:
         """Go on behind a part that was read."""
         self.bad, self.left = part.bad, part.left
         self.pos = np.where(part.bad == 0, part.end, 0)

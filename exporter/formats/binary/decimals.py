@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from exporter.formats.binary.cursor import Batch, Ints
+from exporter.formats.binary.cursor import Ints, ValueBytes
 
 DIGITS_MAX = 38
 """Digits that a decimal of Arrow's, and one of Delta's, can have."""
 
 
-def decimals(batch: Batch, begins: Ints, sizes: Ints, precision: int) -> tuple[np.ndarray, np.ndarray]:
+def decimals(batch: ValueBytes, begins: Ints, sizes: Ints, precision: int) -> tuple[np.ndarray, np.ndarray]:
     """The numbers, in two's complement, as pairs of uint64, low and high; and for each whether it has too many digits.
 
     precision: digits, at most DIGITS_MAX. A number of no bytes is 0.
@@ -30,7 +30,7 @@ def decimals(batch: Batch, begins: Ints, sizes: Ints, precision: int) -> tuple[n
     return np.stack([low, high.view(np.uint64)], axis=1), over
 
 
-def _word(batch: Batch, ends: Ints, sizes: Ints) -> Ints:
+def _word(batch: ValueBytes, ends: Ints, sizes: Ints) -> Ints:
     """The last bytes before a place, at most eight, as a number with its sign."""
     spare = ((8 - np.maximum(sizes, 1)) * 8).astype(np.int64)
     words = batch.u64[ends - 8].byteswap().view(np.int64)

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from exporter.formats.binary.columns import Out
-from exporter.formats.binary.cursor import Batch, Ints
+from exporter.formats.binary.cursor import Ints, ValueBytes
 from exporter.formats.typed.texts import json_text
 from exporter.formats.typed.typed import KEPT
 
@@ -73,14 +73,14 @@ class Texts:
 
 
 @dataclass(frozen=True)
-class Ready:
+class ReadyTexts:
     """Texts that were made already, as Texts takes them. cut: how many values of each lost digits."""
 
     texts: pa.Array
     cut: np.ndarray
 
     @classmethod
-    def of(cls, column: Any, batch: Batch, bad: np.ndarray) -> Ready:
+    def of(cls, column: Any, batch: ValueBytes, bad: np.ndarray) -> ReadyTexts:
         """Of a column of as many values as `bad` has numbers; those of values that only now turn out bad are put there.
         """
         good, out = np.flatnonzero(bad == 0), Out(batch)
@@ -95,9 +95,9 @@ class Ready:
     def __len__(self) -> int:
         return len(self.cut)
 
-    def take(self, at: np.ndarray) -> Ready:
+    def take(self, at: np.ndarray) -> ReadyTexts:
         """See Column; of entries that there are."""
-        return Ready(self.texts.take(pa.array(at)), self.cut[at])
+        return ReadyTexts(self.texts.take(pa.array(at)), self.cut[at])
 
     def arrow(self, out: Out, rows: np.ndarray) -> pa.Array:
         """See Column."""

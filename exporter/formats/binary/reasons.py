@@ -3,7 +3,7 @@
     0                            nothing is wrong
     1 + place * WIDTH + kind     `truncated: $.items[2].price ends before its value does`
 
-Places are paths that a plan knows; those of items get their number while a batch is read. Pure.
+ReasonPaths are paths that a plan knows; those of items get their number while a batch is read. Pure.
 """
 
 from __future__ import annotations
@@ -78,15 +78,15 @@ def number_of(place: int, kind: Kind) -> int:
     return 1 + place * WIDTH + kind
 
 
-class Places:
+class ReasonPaths:
     """The paths of a schema, by number. A plan has one; each batch goes on from a copy."""
 
     def __init__(self, paths: list[str] | None = None) -> None:
         self._paths = paths or []
         self._moved: dict[tuple[int, int, int], int] = {}
 
-    def copy(self) -> Places:
-        return Places(list(self._paths))
+    def copy(self) -> ReasonPaths:
+        return ReasonPaths(list(self._paths))
 
     def add(self, path: str) -> int:
         """The number of a path."""

@@ -10,13 +10,13 @@ import pyarrow as pa
 from exporter.arrow.kafka_time import US
 from exporter.arrow.own_columns import CDC_TYPE, CHANGE_TYPE
 from exporter.arrow.years import US_FIRST, US_LAST
-from exporter.formats.envelopes.strict import Refused, kind_of
+from exporter.formats.envelopes.strict import DeadLetter, kind_of
 from exporter.text import shorten
 
 INSERT, UPDATE, DELETE, SNAPSHOT = "I", "U", "D", "R"
 
 
-class Told(NamedTuple):
+class ToldOfChange(NamedTuple):
     """What `_cdc` has of a change. op: I, U, D or R. ts: microseconds since 1970, UTC, or None."""
 
     op: str
@@ -25,13 +25,13 @@ class Told(NamedTuple):
     pos: str | None
 
 
-class Change(NamedTuple):
+class RowChange(NamedTuple):
     """member: of the envelope, which has the row. image: the row.
 
     text: of it, where that is no part of the envelope's own text.
     """
 
-    told: Told
+    told: ToldOfChange
     member: str
     image: Mapping[str, Any]
     text: bytes | None = None
@@ -60,21 +60,21 @@ class Envelope(Protocol):
         """The source that the texts of `names` make up, `schema.table`; None if they do not."""
         ...
 
-    def change(self, doc: Mapping[str, Any]) -> Change:
-        """Raises Refused for what gives no row."""
+    def change(self, doc: Mapping[str, Any]) -> RowChange:
+        """Raises DeadLetter for what gives no row."""
         ...
 
     def former(self, doc: Mapping[str, Any]) -> Image | None:
-        """The row before an update; None if there is none. Raises Refused."""
+        """The row before an update; None if there is none. Raises DeadLetter."""
         ...
 
 
 def source_in(envelope: Envelope, holder: Mapping[str, Any]) -> str | None:
-    """The source that an envelope names. Raises Refused."""
+    """The source that an envelope names. Raises DeadLetter."""
     return envelope.named([text_at(holder, f"$.{envelope.holder}", name) for name in envelope.names])
 
 
-def cdc_array(changes: Sequence[Told]) -> pa.StructArray:
+def cdc_array(changes: Sequence[ToldOfChange]) -> pa.StructArray:
     """`_cdc` of rows, without keys, which no value has."""
     ops, times, sources, positions = zip(*changes, strict=True) if changes else ((), (), (), ())
     texts = pa.string()
@@ -95,46 +95,46 @@ def with_before(cdc: pa.StructArray, before: Sequence[str | None]) -> pa.StructA
 
 
 def object_at(doc: Mapping[str, Any], name: str, code: str) -> Mapping[str, Any]:
-    """A member that must be an object. Raises Refused with the code."""
+    """A member that must be an object. Raises DeadLetter with the code."""
     found = doc.get(name)
     if type(found) is not dict:
         what = "null or missing" if found is None else kind_of(found)
-        raise Refused(f"{code}: $.{name} is {what}")
+        raise DeadLetter(f"{code}: $.{name} is {what}")
     return found
 
 
 def text_at(doc: Mapping[str, Any], path: str, name: str) -> str | None:
-    """A member that is a text or null. path: of `doc`, for reasons. Raises Refused."""
+    """A member that is a text or null. path: of `doc`, for reasons. Raises DeadLetter."""
     found = doc.get(name)
     if found is not None and type(found) is not str:
-        raise Refused(f"bad_envelope: {path}.{name} is {kind_of(found)}, not a text")
+        raise DeadLetter(f"bad_envelope: {path}.{name} is {kind_of(found)}, not a text")
     return found
 
 
 def micros_at(doc: Mapping[str, Any], path: str, name: str, unit_us: int) -> int | None:
-    """A moment in microseconds, from a member that is an integer of so many, or null. Raises Refused."""
+    """A moment in microseconds, from a member that is an integer of so many, or null. Raises DeadLetter."""
     found = doc.get(name)
     if found is None:
         return None
     if type(found) is not int:
-        raise Refused(f"bad_envelope: {path}.{name} is {kind_of(found)}, not an integer")
+        raise DeadLetter(f"bad_envelope: {path}.{name} is {kind_of(found)}, not an integer")
     return held(found * unit_us, f"{path}.{name}")
 
 
 def held(micros: int, path: str) -> int:
-    """The same moment. Raises Refused if no table holds it."""
+    """The same moment. Raises DeadLetter if no table holds it."""
     if not US_FIRST <= micros <= US_LAST:
-        raise Refused(f"bad_envelope: {path} lies outside the years 1 to 9999 in UTC")
+        raise DeadLetter(f"bad_envelope: {path} lies outside the years 1 to 9999 in UTC")
     return micros
 
 
 def position(doc: Mapping[str, Any], path: str, names: Sequence[str]) -> str:
-    """The members that are there, of those names, by colons; each is an integer or a text. Raises Refused."""
+    """The members that are there, of those names, by colons; each is an integer or a text. Raises DeadLetter."""
     parts = []
     for name in names:
         found = doc.get(name)
         if type(found) not in (int, str, type(None)):
-            raise Refused(f"bad_envelope: {path}.{name} is {kind_of(found)}, neither a text nor an integer")
+            raise DeadLetter(f"bad_envelope: {path}.{name} is {kind_of(found)}, neither a text nor an integer")
         parts += [] if found is None else [str(found)]
     return ":".join(parts)
 
@@ -144,5 +144,5 @@ def dotted(above: str | None, name: str | None) -> str | None:
     return f"{above}.{name}" if above and name else None
 
 
-def unknown_op(path: str, op: str) -> Refused:
-    return Refused(f"unknown_op: {path} = {shorten(op)!r}")
+def unknown_op(path: str, op: str) -> DeadLetter:
+    return DeadLetter(f"unknown_op: {path} = {shorten(op)!r}")

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 import pyarrow as pa
 
-from exporter.formats.envelopes.strict import Refused, kind_of, parsed, written
+from exporter.formats.envelopes.strict import DeadLetter, kind_of, parsed, written
 from exporter.formats.envelopes.unavailable import is_unavailable
 from exporter.formats.json.text import PARSE_ERRORS, TOO_DEEP, too_deep
 from exporter.text import shorten
@@ -45,8 +45,8 @@ _BYTES_MAX = 420
 Meant: TypeAlias = Callable[[Any], Any]
 """What a value of a logical type is, or the value itself if it is none."""
 Logical: TypeAlias = Callable[[Mapping[str, Any], str], Meant]
-"""From the schema of a logical type, at a path, to what its values are. Raises Refused."""
-Node: TypeAlias = "Meant | Fields | Items | Entries"
+"""From the schema of a logical type, at a path, to what its values are. Raises DeadLetter."""
+Node: TypeAlias = "Meant | Fields | ConnectItems | ConnectEntries"
 
 
 @dataclass(frozen=True)
@@ -57,14 +57,14 @@ class Fields:
 
 
 @dataclass(frozen=True)
-class Items:
+class ConnectItems:
     """An array of what is not as JSON has it."""
 
     node: Node
 
 
 @dataclass(frozen=True)
-class Entries:
+class ConnectEntries:
     """A map from texts to what is not as JSON has it."""
 
     node: Node
@@ -79,15 +79,15 @@ class Payload(NamedTuple):
 
 
 def payload_of(raw: bytes, debezium: bool) -> Payload:
-    """The payload of one value, which is an object. debezium: whether its types are honoured. Raises Refused."""
+    """The payload of one value, which is an object. debezium: whether its types are honoured. Raises DeadLetter."""
     try:
         schema, payload = _parts(raw)
         node = meant_by(schema, debezium)
         if not isinstance(node, str):
             return Payload(payload, parsed(payload), node)
-    except (*PARSE_ERRORS, Refused):
+    except (*PARSE_ERRORS, DeadLetter):
         pass
-    raise Refused(_why_not(parsed(raw), debezium))
+    raise DeadLetter(_why_not(parsed(raw), debezium))
 
 
 def _parts(raw: bytes) -> tuple[bytes, bytes]:
@@ -156,7 +156,7 @@ def meant_by(raw: bytes, debezium: bool) -> Node | str | None:
         if too_deep(raw):
             return TOO_DEEP
         return _node(parsed(raw), "$.schema", {**_NAMED, **_DEBEZIUM} if debezium else _NAMED)
-    except Refused as refused:
+    except DeadLetter as refused:
         code, _, what = str(refused).partition(": ")
         return str(refused) if code == "bad_schema" else f"bad_schema: $.schema: {code}: {what}"
 
@@ -167,40 +167,40 @@ def meant(node: Node, value: Any) -> Any:
         if type(value) is not dict:
             return value
         return {name: meant(node.nodes[name], item) if name in node.nodes else item for name, item in value.items()}
-    if isinstance(node, Items):
+    if isinstance(node, ConnectItems):
         return [meant(node.node, item) for item in value] if type(value) is list else value
-    if isinstance(node, Entries):
+    if isinstance(node, ConnectEntries):
         return {name: meant(node.node, item) for name, item in value.items()} if type(value) is dict else value
     return node(value)
 
 
 def _node(schema: Mapping[str, Any], path: str, named: Mapping[str, Logical]) -> Node | None:
-    """The node of a schema, None where all is as JSON has it. Raises Refused."""
+    """The node of a schema, None where all is as JSON has it. Raises DeadLetter."""
     kind, name = schema.get("type"), schema.get("name")
     if type(name) is str and name in named:
         return named[name](schema, path)
     if kind == "struct":
         fields = schema.get("fields")
         if type(fields) is not list or not all(type(one) is dict and type(one.get("field")) is str for one in fields):
-            raise Refused(f"bad_schema: {path}.fields is no array of named fields")
+            raise DeadLetter(f"bad_schema: {path}.fields is no array of named fields")
         all_nodes = {one["field"]: _node(one, f"{path}.{one['field']}", named) for one in fields}
         nodes = {field: node for field, node in all_nodes.items() if node is not None}
         return Fields(nodes) if nodes else None
     if kind == "array":
         inner = _node(_inside(schema, "items", path), f"{path}[]", named)
-        return None if inner is None else Items(inner)
+        return None if inner is None else ConnectItems(inner)
     if kind == "map":
         inner = _node(_inside(schema, "values", path), f"{path}{{}}", named)
-        return None if inner is None or _inside(schema, "keys", path).get("type") != "string" else Entries(inner)
+        return None if inner is None or _inside(schema, "keys", path).get("type") != "string" else ConnectEntries(inner)
     if type(kind) is not str or kind not in _SCALARS:
-        raise Refused(f"bad_schema: {path}.type is {shorten(kind) if type(kind) is str else kind_of(kind)}")
+        raise DeadLetter(f"bad_schema: {path}.type is {shorten(kind) if type(kind) is str else kind_of(kind)}")
     return None
 
 
 def _inside(schema: Mapping[str, Any], name: str, path: str) -> Mapping[str, Any]:
     found = schema.get(name)
     if type(found) is not dict:
-        raise Refused(f"bad_schema: {path}.{name} is no schema")
+        raise DeadLetter(f"bad_schema: {path}.{name} is no schema")
     return found
 
 
@@ -228,7 +228,7 @@ def _moment(per_sec: int) -> Meant:
 
 
 def _decimal(schema: Mapping[str, Any], path: str) -> Meant:
-    """Raises Refused."""
+    """Raises DeadLetter."""
     parameters = schema.get("parameters")
     text = parameters.get("scale") if type(parameters) is dict else None
     try:
@@ -236,7 +236,7 @@ def _decimal(schema: Mapping[str, Any], path: str) -> Meant:
     except ValueError:
         scale = None
     if scale is None or abs(scale) > SCALE_MAX:
-        raise Refused(f"bad_schema: {path}: a Decimal has no scale that can be used")
+        raise DeadLetter(f"bad_schema: {path}: a Decimal has no scale that can be used")
     return lambda value: _scaled(value, scale)
 
 

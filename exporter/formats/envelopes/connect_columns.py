@@ -17,7 +17,7 @@ from typing import Any
 from exporter.core.columns import Names, unfit
 from exporter.errors import ConfigError
 from exporter.formats.avro.semantic import CONNECT_DECIMAL
-from exporter.formats.envelopes.strict import Refused, parsed
+from exporter.formats.envelopes.strict import DeadLetter, parsed
 from exporter.formats.schema import SCHEMA_DEPTH_MAX
 from exporter.formats.spark_columns import Registered
 
@@ -42,7 +42,7 @@ def connect_columns(text: bytes, debezium: bool) -> Registered:
     """Those of one schema, as it was sent. debezium: whether its types are honoured. Raises ConfigError."""
     try:
         schema = parsed(text)
-    except Refused as error:
+    except DeadLetter as error:
         raise ConfigError(f"a schema of Connect's JSON cannot be used: {error}", "declare the columns") from error
     walk = _Walk({**_NAMED, **_DEBEZIUM} if debezium else _NAMED, debezium)
     name = schema.get("name")

@@ -17,9 +17,9 @@ from exporter.formats.envelopes.change import (
     INSERT,
     SNAPSHOT,
     UPDATE,
-    Change,
     Image,
-    Told,
+    RowChange,
+    ToldOfChange,
     dotted,
     micros_at,
     object_at,
@@ -29,7 +29,7 @@ from exporter.formats.envelopes.change import (
     unknown_op,
 )
 from exporter.formats.envelopes.mongo import plain_document
-from exporter.formats.envelopes.strict import Refused, kind_of
+from exporter.formats.envelopes.strict import DeadLetter, kind_of
 
 OPS = {"c": INSERT, "r": SNAPSHOT, "u": UPDATE, "d": DELETE}
 TIMES = (("source", "ts_us", 1), ("source", "ts_ms", 1_000), ("", "ts_us", 1), ("", "ts_ms", 1_000))
@@ -56,21 +56,21 @@ class Debezium:
         schema, db, table = texts
         return dotted(schema or db, table)
 
-    def change(self, doc: Mapping[str, Any]) -> Change:
+    def change(self, doc: Mapping[str, Any]) -> RowChange:
         """See Envelope."""
         op = doc.get("op")
         if type(op) is not str:
-            raise Refused(f"no_envelope: $.op is {'null or missing' if op is None else kind_of(op)}")
+            raise DeadLetter(f"no_envelope: $.op is {'null or missing' if op is None else kind_of(op)}")
         source = {} if doc.get("source") is None else object_at(doc, "source", "bad_envelope")
         name = source_in(self, source)
         if op in ("t", "m"):
-            raise Refused(truncated(name, doc) if op == "t" else f"cdc_message: {_prefix(doc)}")
+            raise DeadLetter(truncated(name, doc) if op == "t" else f"cdc_message: {_prefix(doc)}")
         if op not in OPS:
             raise unknown_op("$.op", op)
         member = "before" if op == "d" else "after"
         image, text = self._image(doc, op, member)
-        told = Told(OPS[op], time_of(doc, source), name, self._position(source))
-        return Change(told, member, image, text)
+        told = ToldOfChange(OPS[op], time_of(doc, source), name, self._position(source))
+        return RowChange(told, member, image, text)
 
     def former(self, doc: Mapping[str, Any]) -> Image | None:
         """See Envelope."""
@@ -105,14 +105,14 @@ class DebeziumMongo(Debezium):
             return {}, b"{}"
         if found is None:
             code = "partial_update" if op == "u" else "no_image"
-            raise Refused(f"{code}: $.{member} is null or missing")
+            raise DeadLetter(f"{code}: $.{member} is null or missing")
         if type(found) is not str:
-            raise Refused(f"bad_envelope: $.{member} is {kind_of(found)}, not a text")
+            raise DeadLetter(f"bad_envelope: $.{member} is {kind_of(found)}, not a text")
         try:
             return plain_document(found)
-        except Refused as refused:
+        except DeadLetter as refused:
             code, _, what = str(refused).partition(": ")
-            raise Refused(f"{code}: $.{member}: {what}") from None
+            raise DeadLetter(f"{code}: $.{member}: {what}") from None
 
     def _position(self, source: Mapping[str, Any]) -> str | None:
         if source.get(MONGO_POSITION[0]) is None:
@@ -121,7 +121,7 @@ class DebeziumMongo(Debezium):
 
 
 def time_of(doc: Mapping[str, Any], source: Mapping[str, Any]) -> int | None:
-    """When a change was made, in microseconds. Raises Refused."""
+    """When a change was made, in microseconds. Raises DeadLetter."""
     for member, name, unit_us in TIMES:
         found = micros_at(source if member else doc, f"$.{member}" if member else "$", name, unit_us)
         if found is not None:
@@ -136,7 +136,7 @@ def truncated(name: str | None, doc: Mapping[str, Any]) -> str:
     """
     try:
         micros = time_of(doc, doc.get("source") or {})
-    except Refused:
+    except DeadLetter:
         micros = None
     if micros is None:
         return f"{TRUNCATED}: of {name}"

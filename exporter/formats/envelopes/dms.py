@@ -14,9 +14,9 @@ from exporter.formats.envelopes.change import (
     INSERT,
     SNAPSHOT,
     UPDATE,
-    Change,
     Image,
-    Told,
+    RowChange,
+    ToldOfChange,
     dotted,
     held,
     object_at,
@@ -25,7 +25,7 @@ from exporter.formats.envelopes.change import (
     text_at,
     unknown_op,
 )
-from exporter.formats.envelopes.strict import Refused
+from exporter.formats.envelopes.strict import DeadLetter
 from exporter.formats.envelopes.times import micros_of
 from exporter.text import shorten
 
@@ -46,23 +46,23 @@ class Dms:
         above, name = texts
         return dotted(above, name)
 
-    def change(self, doc: Mapping[str, Any]) -> Change:
+    def change(self, doc: Mapping[str, Any]) -> RowChange:
         """See Envelope."""
         metadata = object_at(doc, "metadata", "no_envelope")
         kind, op = text_at(metadata, AT, "record-type"), text_at(metadata, AT, "operation") or ""
         source = source_in(self, metadata)
         if kind == "control":
-            raise Refused(f"cdc_control: {shorten(op)} of {source}")
+            raise DeadLetter(f"cdc_control: {shorten(op)} of {source}")
         if kind != "data":
-            raise Refused(f"no_envelope: {AT}.record-type is {'null or missing' if kind is None else shorten(kind)}")
+            raise DeadLetter(f"no_envelope: {AT}.record-type is {'null or missing' if kind is None else shorten(kind)}")
         if op not in OPS:
             raise unknown_op(f"{AT}.operation", op)
         member = "before-image" if op == "delete" and doc.get("data") is None else "data"
         if doc.get(member) is None:
-            raise Refused("no_image: $.data is null or missing")
+            raise DeadLetter("no_image: $.data is null or missing")
         image = object_at(doc, member, "no_image")
         pos = position(metadata, AT, POSITION) or None
-        return Change(Told(OPS[op], _time(metadata), source, pos), member, image)
+        return RowChange(ToldOfChange(OPS[op], _time(metadata), source, pos), member, image)
 
     def former(self, doc: Mapping[str, Any]) -> Image | None:
         """See Envelope."""
@@ -73,12 +73,12 @@ class Dms:
 
 
 def _time(metadata: Mapping[str, Any]) -> int | None:
-    """When a change was committed, or else when DMS wrote it, in microseconds. Raises Refused."""
+    """When a change was committed, or else when DMS wrote it, in microseconds. Raises DeadLetter."""
     for name in ("commit-timestamp", "timestamp"):
         text = text_at(metadata, AT, name)
         if text is not None:
             found = micros_of(text)
             if found is None:
-                raise Refused(f"bad_envelope: {AT}.{name} = {shorten(text)!r} is no timestamp")
+                raise DeadLetter(f"bad_envelope: {AT}.{name} = {shorten(text)!r} is no timestamp")
             return held(found[0], f"{AT}.{name}")
     return None

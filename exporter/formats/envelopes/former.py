@@ -31,7 +31,7 @@ def of_former(routing: Routing) -> Routing:
     return replace(routing, type_from=TypeFrom("topic"), event_time=EventTime("record"), unknown_fields="rescue")
 
 
-class Former:
+class FormerTexts:
     """Reads images of before that are JSON texts. names: of the columns whose former values are kept."""
 
     def __init__(self, reader: Callable[[pa.Schema], Reader], schema: pa.Schema, names: Sequence[str]) -> None:

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from exporter.core.routing import Routing
 from exporter.formats.envelopes.mongo import plain_document
-from exporter.formats.envelopes.strict import Refused
+from exporter.formats.envelopes.strict import DeadLetter
 from exporter.formats.format import Read
 from exporter.formats.json.format import Json
 from exporter.formats.typed.typed import Typed
@@ -31,7 +31,7 @@ class Mongo:
             try:
                 texts.append(b"{}" if text is None else plain_document(text)[1])
                 kept.append(row)
-            except Refused as bad:
+            except DeadLetter as bad:
                 code, _, what = str(bad).partition(": ")
                 refused[row] = f"{code}: $.{'before' if is_deleted else 'after'}: {what}"
         read = self._reader.read(pa.array(texts, pa.binary()))

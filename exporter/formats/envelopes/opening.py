@@ -12,20 +12,20 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from exporter.core.value_format import ValueFormat
-from exporter.formats.envelopes.change import Change, Envelope, source_in
+from exporter.formats.envelopes.change import Envelope, RowChange, source_in
 from exporter.formats.envelopes.connect import Payload, payload_of
 from exporter.formats.envelopes.debezium import Debezium, DebeziumMongo
 from exporter.formats.envelopes.dms import Dms
-from exporter.formats.envelopes.strict import Refused, parsed
+from exporter.formats.envelopes.strict import DeadLetter, parsed
 
 ENVELOPES: Mapping[str, Envelope] = {"debezium": Debezium(), "debezium_mongo": DebeziumMongo(), "dms": Dms()}
 
 
-class Opened(NamedTuple):
+class OpenedEnvelope(NamedTuple):
     """payload: with all that is in the value. change: None where there is no envelope."""
 
     payload: Payload
-    change: Change | None
+    change: RowChange | None
 
 
 class Opening:
@@ -37,15 +37,15 @@ class Opening:
         self._debezium_types = form.semantic_types == "connect"
 
     def payload(self, raw: bytes | None) -> Payload:
-        """What stands beside a schema, or all of it. Raises Refused."""
+        """What stands beside a schema, or all of it. Raises DeadLetter."""
         if raw is None:
-            raise Refused("tombstone: the value is null")
+            raise DeadLetter("tombstone: the value is null")
         return payload_of(raw, self._debezium_types) if self._connect else Payload(raw, parsed(raw), None)
 
-    def opened(self, raw: bytes | None) -> Opened:
-        """All of a value. Raises Refused."""
+    def opened(self, raw: bytes | None) -> OpenedEnvelope:
+        """All of a value. Raises DeadLetter."""
         payload = self.payload(raw)
-        return Opened(payload, None if self.envelope is None else self.envelope.change(payload.value))
+        return OpenedEnvelope(payload, None if self.envelope is None else self.envelope.change(payload.value))
 
     def source(self, doc: Mapping[str, Any]) -> str | None:
         """The source that an envelope names; None if it names none."""
@@ -53,7 +53,7 @@ class Opening:
             return None
         try:
             return source_in(self.envelope, holder)
-        except Refused:
+        except DeadLetter:
             return None
 
 

@@ -33,7 +33,7 @@ class Changes(NamedTuple):
         return pa.StructArray.from_arrays(sides, fields=list(CDC_TYPE))
 
 
-class Source:
+class SourceTexts:
     """Reads them of records of one type."""
 
     def __init__(self, record: pa.StructType, mongo: bool) -> None:

@@ -36,18 +36,18 @@ members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-class Refused(Exception):
+class DeadLetter(Exception):
     """One record is a dead letter; the text is the reason: a code, a colon, and a path where there is one."""
 
 
 def parsed(raw: bytes) -> dict[str, Any]:
-    """The value of a text that is one JSON object in which no key occurs twice, at any level. Raises Refused."""
+    """The value of a text that is one JSON object in which no key occurs twice, at any level. Raises DeadLetter."""
     if len(raw) > VALUES_MAX and too_many_values(raw):
-        raise Refused(TOO_MANY)
+        raise DeadLetter(TOO_MANY)
     found = None if too_deep(raw) else plain(raw)
     value = _exact(raw) if found is None else found[1]
     if type(value) is not dict:
-        raise Refused(NOT_OBJECT)
+        raise DeadLetter(NOT_OBJECT)
     return value
 
 
@@ -65,21 +65,21 @@ def _exact(raw: bytes) -> Any:
     try:
         text = raw.decode()
         if too_deep(raw):
-            raise Refused(TOO_DEEP)
+            raise DeadLetter(TOO_DEEP)
         value = json.loads(
             text, parse_int=_whole, parse_float=_fraction, parse_constant=refuse_constant, object_pairs_hook=made
         )
         if _SURROGATE.search(text):
             json.dumps(value, ensure_ascii=False, default=str).encode()
     except UnicodeDecodeError as bad:
-        raise Refused(not_utf8(bad)) from None
+        raise DeadLetter(not_utf8(bad)) from None
     except UnicodeEncodeError:
-        raise Refused("not_json: half of a surrogate pair") from None
+        raise DeadLetter("not_json: half of a surrogate pair") from None
     except PARSE_ERRORS as bad:
         blank = not raw.strip(b" \t\n\r")
-        raise Refused("not_json: the value is empty" if blank else f"not_json: {shorten(str(bad))}") from None
+        raise DeadLetter("not_json: the value is empty" if blank else f"not_json: {shorten(str(bad))}") from None
     if twins:
-        raise Refused(f"duplicate_key: {shorten(twins[0])!r} occurs twice in one object")
+        raise DeadLetter(f"duplicate_key: {shorten(twins[0])!r} occurs twice in one object")
     return value
 
 

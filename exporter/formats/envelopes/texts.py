@@ -22,17 +22,17 @@ from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
 from exporter.formats.cased import Spelling, Unclear
-from exporter.formats.envelopes.change import Envelope, Told, cdc_array, with_before
+from exporter.formats.envelopes.change import Envelope, ToldOfChange, cdc_array, with_before
 from exporter.formats.envelopes.connect import Fields, Node, Payload, day_of, meant
-from exporter.formats.envelopes.former import Former, of_former
+from exporter.formats.envelopes.former import FormerTexts, of_former
 from exporter.formats.envelopes.opening import Opening, text_on
-from exporter.formats.envelopes.strict import Refused, members, written
+from exporter.formats.envelopes.strict import DeadLetter, members, written
 from exporter.formats.envelopes.times import EnvelopeTime
 from exporter.formats.envelopes.unavailable import sends_flags, unavailable
 from exporter.formats.format import Format, Read
 from exporter.formats.json.text import PARSE_ERRORS
 from exporter.formats.marks import is_evolved
-from exporter.formats.said import Said
+from exporter.formats.said import SaidType
 from exporter.text import shorten
 
 
@@ -66,15 +66,15 @@ class EnvelopedTexts:
             inside = replace(routing, type_from=TypeFrom("topic"))
             inside = inside if time is None else replace(inside, event_time=EventTime("record"))
         inner = self._inner.reader(event_type, schema, inside, json_text)
-        wanted = Wanted.by(schema, routing, self._form)
+        wanted = WantedColumns.by(schema, routing, self._form)
         if routing.ignores_case(event_type):
             wanted = wanted._replace(spelling=Spelling.of(schema))
-        said = Said(event_type, routing)
+        said = SaidType(event_type, routing)
         check = None if self._opening.envelope is None else route_of(routing.type_from)
         former = None
         if names := self._form.before:
             plain = of_former(routing)
-            former = Former(lambda one: self._inner.reader(event_type, one, plain, json_text), schema, names)
+            former = FormerTexts(lambda one: self._inner.reader(event_type, one, plain, json_text), schema, names)
         return EnvelopedReader(self._opening, inner, wanted, time, (said, check), former)
 
 
@@ -88,7 +88,7 @@ def time_in(members: frozenset[str], schema: pa.Schema, time: EventTime) -> Enve
     return EnvelopeTime(time) if time.kind == "json" and first in members and first not in declared else None
 
 
-Route = Callable[[Mapping[str, Any], Told], str | None]
+Route = Callable[[Mapping[str, Any], ToldOfChange], str | None]
 """From an envelope's value, and what was done, to the event type that it names."""
 
 
@@ -100,7 +100,7 @@ def route_of(source: TypeFrom) -> Route | None:
     return (lambda doc, _: text_on(doc, path)) if source.kind == "json" else None
 
 
-class Wanted(NamedTuple):
+class WantedColumns(NamedTuple):
     """Names of columns at the top. read: those that are read. days: of which an integer is a day. moments: of which it
     is of an unknown unit. spelling: theirs, if fields fill them whose names differ by case only."""
 
@@ -110,7 +110,7 @@ class Wanted(NamedTuple):
     spelling: Spelling | None = None
 
     @classmethod
-    def by(cls, schema: pa.Schema, routing: Routing, form: ValueFormat) -> Wanted:
+    def by(cls, schema: pa.Schema, routing: Routing, form: ValueFormat) -> WantedColumns:
         """Those of a reader."""
         declared = [field for field in schema if not is_evolved(field)]
         read = frozenset(schema.names if routing.unknown_fields == "rescue" else [field.name for field in declared])
@@ -126,7 +126,7 @@ class _Row(NamedTuple):
     before the members that differ, and their names."""
 
     text: bytes
-    told: Told | None
+    told: ToldOfChange | None
     time: int | None
     cut: bool
     hidden: bytes
@@ -140,10 +140,10 @@ class EnvelopedReader:
         self,
         opening: Opening,
         inner: Any,
-        wanted: Wanted,
+        wanted: WantedColumns,
         time: EnvelopeTime | None,
-        routed: tuple[Said, Route | None],
-        former: Former | None = None,
+        routed: tuple[SaidType, Route | None],
+        former: FormerTexts | None = None,
     ) -> None:
         self._opening = opening
         self._inner = inner
@@ -161,7 +161,7 @@ class EnvelopedReader:
             try:
                 taken.append(self._row(raw))
                 rows.append(row)
-            except (Refused, Unclear) as bad:
+            except (DeadLetter, Unclear) as bad:
                 refused[row] = str(bad)
         read: Read = self._inner.read(pa.array([one.text for one in taken], pa.binary()))
         refused |= {rows[at]: reason for at, reason in read.refused.items()}
@@ -182,13 +182,13 @@ class EnvelopedReader:
         )
 
     def _row(self, raw: bytes | None) -> _Row:
-        """Raises Refused or Unclear."""
+        """Raises DeadLetter or Unclear."""
         payload, change = self._opening.opened(raw)
         if change is None:
             text, hidden = self._text(payload.raw, payload.value, payload.node)
             return _Row(text, None, None, False, hidden)
         if self._route is not None and not self._said.fits(self._route(payload.value, change.told)):
-            raise Refused(self._said.mismatch)
+            raise DeadLetter(self._said.mismatch)
         time, cut = (None, False) if self._time is None else self._time.read(payload.value)
         sent = bytes(members(payload.raw)[change.member]) if change.text is None else change.text
         node = payload.node.nodes.get(change.member) if isinstance(payload.node, Fields) else None
@@ -206,7 +206,7 @@ class EnvelopedReader:
             sent = bytes(members(payload.raw)[found.member]) if found.text is None else found.text
             node = payload.node.nodes.get(found.member) if isinstance(payload.node, Fields) else None
             was, now = members(self._text(sent, found.image, node)[0]), members(text)
-        except (Refused, Unclear):
+        except (DeadLetter, Unclear):
             return None
         both = self._former.names & was.keys() & now.keys()
         names = [name for name in both if bytes(was[name]) != bytes(now[name])]
@@ -215,7 +215,7 @@ class EnvelopedReader:
     def _text(
         self, sent: bytes, image: Mapping[str, Any], node: Node | None, flags: bool = True
     ) -> tuple[bytes, bytes]:
-        """What is read of a row, and what is not: members of `_rescued`. Raises Refused or Unclear.
+        """What is read of a row, and what is not: members of `_rescued`. Raises DeadLetter or Unclear.
 
         flags: as is_unavailable has it.
         """
@@ -231,7 +231,7 @@ class EnvelopedReader:
         for name in self._wanted.moments:
             if type(image.get(name)) is int:
                 what = "is an integer whose unit nothing says: declare BIGINT, or have schemas sent (connect_json)"
-                raise Refused(f"unknown_unit: $.{shorten(name)} {what}")
+                raise DeadLetter(f"unknown_unit: $.{shorten(name)} {what}")
         hidden = unavailable(image, self._wanted.read, flags)
         if not changed and not hidden:
             return sent, b""
@@ -271,13 +271,13 @@ class EnvelopePeek:
             if raw is not None and not skip:
                 try:
                     name = self._type(raw)
-                except Refused as bad:
+                except DeadLetter as bad:
                     reasons[row] = str(bad)
             names.append(name)
         return pa.array(names, pa.string()), reasons
 
     def _type(self, raw: bytes) -> str:
-        """Raises Refused."""
+        """Raises DeadLetter."""
         name = self._glance(raw)
         if name:
             return name
@@ -287,7 +287,7 @@ class EnvelopePeek:
             return name
         if self._opening.envelope is not None:
             self._opening.envelope.change(doc)
-        raise Refused(f"no_type: {self._shown} is missing, empty or no text")
+        raise DeadLetter(f"no_type: {self._shown} is missing, empty or no text")
 
 
 def _glance(envelope: Envelope | None, path: list[str], form: ValueFormat) -> Callable[[bytes], str | None]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from exporter.arrow.kafka_time import US
 from exporter.core.routing import EventTime
-from exporter.formats.envelopes.strict import Refused, kind_of
+from exporter.formats.envelopes.strict import DeadLetter, kind_of
 from exporter.formats.json.times import INFINITE, plain_time
 from exporter.text import shorten
 
@@ -46,7 +46,7 @@ class EnvelopeTime:
         self._shown = f"$.{time.path}"
 
     def read(self, doc: Mapping[str, Any]) -> tuple[int | None, bool]:
-        """The time as sent, in microseconds if it is a text, and whether digits were cut. Raises Refused."""
+        """The time as sent, in microseconds if it is a text, and whether digits were cut. Raises DeadLetter."""
         value: Any = doc
         for name in self._path:
             value = value.get(name) if type(value) is dict else None
@@ -55,20 +55,20 @@ class EnvelopeTime:
         if self._iso:
             return self._moment(value)
         if type(value) is not int:
-            raise Refused(f"type_mismatch: {self._shown} expected an integer, got {kind_of(value)}")
+            raise DeadLetter(f"type_mismatch: {self._shown} expected an integer, got {kind_of(value)}")
         if not -(2**63) <= value < 2**63:
-            raise Refused(f"out_of_range: {self._shown} does not fit 64 bits")
+            raise DeadLetter(f"out_of_range: {self._shown} does not fit 64 bits")
         return value, False
 
     def _moment(self, value: Any) -> tuple[int, bool]:
-        """Raises Refused."""
+        """Raises DeadLetter."""
         if type(value) is not str:
-            raise Refused(f"type_mismatch: {self._shown} expected a timestamp text, got {kind_of(value)}")
+            raise DeadLetter(f"type_mismatch: {self._shown} expected a timestamp text, got {kind_of(value)}")
         found = micros_of(value)
         if value in INFINITE:
-            raise Refused(f"out_of_range: {self._shown} = {value} is infinite (PostgreSQL)")
+            raise DeadLetter(f"out_of_range: {self._shown} = {value} is infinite (PostgreSQL)")
         if found is None:
-            raise Refused(f"type_mismatch: {self._shown} = {shorten(value)!r} is no timestamp")
+            raise DeadLetter(f"type_mismatch: {self._shown} = {shorten(value)!r} is no timestamp")
         return found
 
     def array(self, times: Sequence[int | None]) -> pa.Array:

@@ -28,18 +28,18 @@ from exporter.formats.envelopes.former import asked_before, of_former, told_of
 from exporter.formats.envelopes.hidden import Hidden
 from exporter.formats.envelopes.images import Mongo
 from exporter.formats.envelopes.opening import ENVELOPES
-from exporter.formats.envelopes.sources import BadEnvelope, Source
+from exporter.formats.envelopes.sources import BadEnvelope, SourceTexts
 from exporter.formats.envelopes.texts import time_in
 from exporter.formats.format import Read
-from exporter.formats.typed.asked import Asked
-from exporter.formats.typed.compiled import Unfit
-from exporter.formats.typed.events import EventTimeOf, EventType
+from exporter.formats.typed.asked import TypedAsked
+from exporter.formats.typed.compiled import UnfitType
+from exporter.formats.typed.events import EventTimeOf, EventTypeReader
 from exporter.formats.typed.fit import Fit, nothing_read
 from exporter.formats.typed.typed import Typed
 from exporter.text import shorten
 
 
-class Fitted(Protocol):
+class FittedEvents(Protocol):
     """Makes the columns of one event type of one writer's records."""
 
     def read(self, typed: Typed) -> Read:
@@ -47,14 +47,14 @@ class Fitted(Protocol):
         ...
 
 
-Fits: TypeAlias = Callable[[pa.StructType, str], Fitted]
+Fits: TypeAlias = Callable[[pa.StructType, str], FittedEvents]
 """From the type of a writer's records, and what reasons call its schema, to what makes columns of them."""
 
 
-def fits_of(form: ValueFormat, event_type: str, schema: pa.Schema, routing: Routing) -> tuple[Asked, Fits]:
+def fits_of(form: ValueFormat, event_type: str, schema: pa.Schema, routing: Routing) -> tuple[TypedAsked, Fits]:
     """What is asked of rows, and what makes it of records that may be in an envelope. Raises ConfigError."""
     if form.envelope == "none":
-        asked = Asked.by(event_type, schema, routing)
+        asked = TypedAsked.by(event_type, schema, routing)
         return asked, lambda record, name: Fit(record, asked, name)
     envelope = ENVELOPES[form.envelope]
     if form.envelope == "dms":
@@ -62,10 +62,10 @@ def fits_of(form: ValueFormat, event_type: str, schema: pa.Schema, routing: Rout
     inside = replace(routing, type_from=TypeFrom("topic"))
     outer = time_in(envelope.members, schema, routing.event_time) is not None
     inside = replace(inside, event_time=EventTime("record")) if outer else inside
-    asked = Asked.by(event_type, schema, inside)
+    asked = TypedAsked.by(event_type, schema, inside)
     mongo = Mongo(event_type, schema, inside) if form.envelope == "debezium_mongo" else None
     before = asked_before(schema, form.before)
-    former = Asked.by(event_type, before, of_former(routing)) if form.before else None
+    former = TypedAsked.by(event_type, before, of_former(routing)) if form.before else None
     return asked, lambda record, name: EnvelopeFit(record, name, asked, _Outer(routing, outer, mongo, former))
 
 
@@ -73,7 +73,7 @@ class _Outer:
     """What is read of envelopes. time: whether the event time is. mongo: what reads rows that are texts. former: what
     is asked of images of before; None: nothing."""
 
-    def __init__(self, routing: Routing, time: bool, mongo: Mongo | None, former: Asked | None) -> None:
+    def __init__(self, routing: Routing, time: bool, mongo: Mongo | None, former: TypedAsked | None) -> None:
         self.former = former
         self.type_from = routing.type_from
         self.time = routing.event_time if time else None
@@ -81,12 +81,12 @@ class _Outer:
 
 
 class EnvelopeFit:
-    """One writer's envelopes as rows of one event type. See Fitted.
+    """One writer's envelopes as rows of one event type. See FittedEvents.
 
     refusal: why no record of this writer is any; empty if they may be.
     """
 
-    def __init__(self, record: pa.StructType, name: str, asked: Asked, outer: _Outer) -> None:
+    def __init__(self, record: pa.StructType, name: str, asked: TypedAsked, outer: _Outer) -> None:
         """name: of the writer's schema, for reasons."""
         self._asked = asked
         self._outer = outer
@@ -94,13 +94,13 @@ class EnvelopeFit:
         try:
             self._op = _field(record, "op", pa.types.is_string, "no_envelope")
             self._rows = _images(record, outer.mongo is not None)
-            self._source = Source(record, outer.mongo is not None)
+            self._source = SourceTexts(record, outer.mongo is not None)
             self._time = _time(record, outer.time)
             path = tuple(outer.type_from.name.split("."))
-            self._type = EventType(record, path) if outer.type_from.kind == "json" else None
+            self._type = EventTypeReader(record, path) if outer.type_from.kind == "json" else None
         except BadEnvelope as bad:
             self.refusal = str(bad)
-        except Unfit as unfit:
+        except UnfitType as unfit:
             self.refusal = f"unresolvable_schema: {name + ': ' if name else ''}{unfit}"
         if self.refusal:
             return
@@ -115,7 +115,7 @@ class EnvelopeFit:
         self._former = Fit(kind, outer.former, name) if asks and outer.former else None
 
     def read(self, typed: Typed) -> Read:
-        """See Fitted."""
+        """See FittedEvents."""
         if self.refusal:
             return nothing_read(self._asked, {**typed.refused, **dict.fromkeys(typed.rows.tolist(), self.refusal)})
         record = typed.record
@@ -164,7 +164,7 @@ class EnvelopeFit:
                 bad.setdefault(row, f"{code}: $.{'before' if op == 'd' else 'after'} is null or missing")
         return images
 
-    def _before(self, asked: Asked, typed: Typed, read: Read) -> list[str | None]:
+    def _before(self, asked: TypedAsked, typed: Typed, read: Read) -> list[str | None]:
         """What columns held before, of each row that was read."""
         if self._former is None or self._former.refusal:
             return [None] * len(read.rows)
@@ -278,5 +278,5 @@ def _images(record: pa.StructType, texts: bool) -> list[str]:
 
 
 def _time(record: pa.StructType, time: EventTime | None) -> EventTimeOf | None:
-    """Raises Unfit."""
+    """Raises UnfitType."""
     return None if time is None else EventTimeOf(record, tuple(time.path.split(".")), time.unit)

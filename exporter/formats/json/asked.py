@@ -13,11 +13,11 @@ from exporter.formats.cased import Spelling
 from exporter.formats.json.leaves import LargeNumbers, LongTimes, Means, leaf_of
 from exporter.formats.json.shapes import Struct, free_maps, graft, struct_of
 from exporter.formats.marks import declared_only, has_evolved, holds_json, is_evolved
-from exporter.formats.said import Said
+from exporter.formats.said import SaidType
 
 
 @dataclass(frozen=True)
-class Asked:
+class JsonAsked:
     """said: of the event type. route, time: where the event type and the event time stand in a value, if they do.
     cutter: of long timestamps.
 
@@ -25,7 +25,7 @@ class Asked:
     LargeNumbers. strict_times: see Routing.
     """
 
-    said: Said
+    said: SaidType
     schema: pa.Schema
     route: list[str] | None
     time: list[str] | None
@@ -36,14 +36,14 @@ class Asked:
     strict_times: bool = False
 
     @classmethod
-    def by(cls, event_type: str, schema: pa.Schema, routing: Routing, maps_as_objects: bool) -> Asked:
+    def by(cls, event_type: str, schema: pa.Schema, routing: Routing, maps_as_objects: bool) -> JsonAsked:
         """What a routing configuration asks for. Columns that nobody declared are never in the way of anything."""
         time, kind = routing.event_time, routing.type_from
         if routing.unknown_fields != "rescue" and has_evolved(schema):
             schema = declared_only(schema)
         spelling = Spelling.of(schema) if routing.ignores_case(event_type) else Spelling({})
         asked = cls(
-            Said(event_type, routing),
+            SaidType(event_type, routing),
             schema,
             spelling.path(kind.name.split(".")) if kind.kind == "json" else None,
             spelling.path(time.path.split(".")) if time.kind == "json" else None,

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from exporter.arrow.rows import all_but, numbered, patched
 from exporter.formats.json.judge import RecordVerdict
-from exporter.formats.json.layout import Cut
-from exporter.formats.json.reading import Readers, Taken
+from exporter.formats.json.layout import CutBlock
+from exporter.formats.json.reading import ShapeReaders, TakenValues
 from exporter.formats.json.ways import Way
 
 
@@ -21,11 +21,11 @@ class Block(NamedTuple):
 
     sent: pa.BinaryArray
     texts: pa.BinaryArray
-    cut: Cut | None
-    readers: Readers
+    cut: CutBlock | None
+    readers: ShapeReaders
 
     @property
-    def notes(self) -> Cut | None:
+    def notes(self) -> CutBlock | None:
         """What was cut out, once the texts are read."""
         return None if self.cut is None else self.cut._replace(texts=pa.nulls(len(self.sent), pa.binary()))
 
@@ -36,7 +36,7 @@ class Block(NamedTuple):
 
 
 @dataclass
-class Judged:
+class JudgedBlock:
     """The verdict on so many rows: the reader took all but those that `verdicts` refuses.
 
     verdicts: of rows that are not read as sent. cut: what was cut out of the rows that have no verdict. way: None
@@ -44,9 +44,9 @@ class Judged:
     """
 
     size: int
-    taken: Taken
+    taken: TakenValues
     verdicts: dict[int, RecordVerdict]
-    cut: Cut | None
+    cut: CutBlock | None
     way: Way | None
 
 
@@ -61,13 +61,13 @@ def texts_of(values: pa.BinaryArray, verdicts: Mapping[int, RecordVerdict]) -> t
     return rows.to_pylist(), texts.take(rows)
 
 
-def joined(blocks: Sequence[Judged]) -> Judged:
+def joined(blocks: Sequence[JudgedBlock]) -> JudgedBlock:
     """Blocks that follow each other as one. Its columns are not copied together: that is done once a file is made."""
     if len(blocks) == 1:
         return blocks[0]
     columns = [pa.chunked_array(parts) for parts in zip(*(block.taken.columns for block in blocks), strict=True)]
     times = [block.taken.time for block in blocks if block.taken.time is not None]
-    taken = Taken(columns, pa.concat_arrays(times) if times else None, sum(block.taken.cut for block in blocks))
+    taken = TakenValues(columns, pa.concat_arrays(times) if times else None, sum(block.taken.cut for block in blocks))
     starts = list(accumulate((block.size for block in blocks), initial=0))
     verdicts = {
         start + row: verdict
@@ -76,6 +76,6 @@ def joined(blocks: Sequence[Judged]) -> Judged:
     }
     cut = None
     if any(block.cut is not None for block in blocks):
-        cuts = [Cut.none(block.size) if block.cut is None else block.cut for block in blocks]
-        cut = Cut(*map(pa.concat_arrays, zip(*cuts, strict=True)))
-    return Judged(starts[-1], taken, verdicts, cut, None)
+        cuts = [CutBlock.none(block.size) if block.cut is None else block.cut for block in blocks]
+        cut = CutBlock(*map(pa.concat_arrays, zip(*cuts, strict=True)))
+    return JudgedBlock(starts[-1], taken, verdicts, cut, None)

@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exporter.formats.json.asked import Asked
-from exporter.formats.json.block import Block, Judged, texts_of
+from exporter.formats.json.asked import JsonAsked
+from exporter.formats.json.block import Block, JudgedBlock, texts_of
 from exporter.formats.json.classified import Opinions, classified, unclassified
 from exporter.formats.json.judge import Judge, RecordVerdict, outsized
 from exporter.formats.json.layouts import Layouts
 from exporter.formats.json.leaves import TIME_CUT_HINT
-from exporter.formats.json.reading import FastReader, Readers, Taken
+from exporter.formats.json.reading import FastReader, ShapeReaders, TakenValues
 from exporter.formats.json.shapes import Map, decimal_guard, nodes_of
 from exporter.formats.json.ways import Habits, Tuning, Way
 
@@ -30,7 +30,9 @@ class BlockReader:
     refuses_unknown: whether a record with unknown fields is refused.
     """
 
-    def __init__(self, asked: Asked, readers: Readers, judge: Judge, tuning: Tuning, refuses_unknown: bool) -> None:
+    def __init__(
+        self, asked: JsonAsked, readers: ShapeReaders, judge: Judge, tuning: Tuning, refuses_unknown: bool
+    ) -> None:
         self.habits = Habits(tuning.block_rows)
         self.layouts = Layouts(readers.root)
         self._asked = asked
@@ -45,7 +47,7 @@ class BlockReader:
         self._as_sent = not writes_maps and not self._all_unknown
         self._judge_all = writes_maps or tuning.judge_all
 
-    def judge_block(self, values: pa.BinaryArray) -> Judged:
+    def judge_block(self, values: pa.BinaryArray) -> JudgedBlock:
         """The first of these values, by the cheapest way that proves them (ways.py)."""
         habits = self.habits
         block = self._block(values.slice(0, habits.rows))
@@ -121,7 +123,7 @@ class BlockReader:
 
     # --- the cheap ways -----------------------------------------------------------------------------------
 
-    def _read(self, block: Block, settled: dict[int, RecordVerdict]) -> Judged | None:
+    def _read(self, block: Block, settled: dict[int, RecordVerdict]) -> JudgedBlock | None:
         """WHOLE, CUT_SHORT, BEFORE or WITHOUT; None if none of them gives a verdict on each.
 
         settled: rows with a verdict already.
@@ -136,9 +138,9 @@ class BlockReader:
             if first < self._tuning.part_rows:
                 return self._without(block, first, settled)
             taken = self._reader(block).take(texts_of(block.texts, settled)[1])
-        return None if taken is None else Judged(len(block.sent), taken, settled, block.notes, way)
+        return None if taken is None else JudgedBlock(len(block.sent), taken, settled, block.notes, way)
 
-    def _without(self, block: Block, first: int, settled: Verdicts) -> Judged | None:
+    def _without(self, block: Block, first: int, settled: Verdicts) -> JudgedBlock | None:
         """WITHOUT: all but a few, `first` among them; None if there are more or others."""
         rows: Sequence[int] = range(len(block.sent))
         named: int | None = first
@@ -155,10 +157,10 @@ class BlockReader:
             rows, texts = texts_of(block.texts, verdicts)
             taken, named = self._take_or_name(texts, block)
             if taken is not None:
-                return Judged(len(block.sent), taken, verdicts, block.notes, Way.WITHOUT)
+                return JudgedBlock(len(block.sent), taken, verdicts, block.notes, Way.WITHOUT)
         return None
 
-    def _take_or_name(self, texts: pa.BinaryArray, block: Block) -> tuple[Taken | None, int | None]:
+    def _take_or_name(self, texts: pa.BinaryArray, block: Block) -> tuple[TakenValues | None, int | None]:
         """All texts of a block; or the one that the reader names, else the first that the classifier does not pass."""
         taken, named = self._reader(block).take_or_name(texts)
         if taken is None and named is None:
@@ -167,7 +169,7 @@ class BlockReader:
 
     # --- the ways that look at each record ----------------------------------------------------------------
 
-    def _classified(self, block: Block, guarded: list[int], settled: Verdicts) -> Judged:
+    def _classified(self, block: Block, guarded: list[int], settled: Verdicts) -> JudgedBlock:
         """CLASSIFIED, or what is below it."""
         size = len(block.sent)
         opinions = Opinions(block, self._judge, _of_first(size, settled), guesses=not self._alone)
@@ -194,7 +196,7 @@ class BlockReader:
         news = any(self.layouts.learn(sent[row].as_py()) for row in some)
         if news:
             layouts, shape = self.layouts, self._asked.shape
-            self._marked = Readers(lambda long: layouts.marked(shape(long)), self._asked, layouts.marks)
+            self._marked = ShapeReaders(lambda long: layouts.marked(shape(long)), self._asked, layouts.marks)
         return news
 
 

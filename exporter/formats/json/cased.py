@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exporter.arrow.rows import patched
-from exporter.formats.cased import Inside, Items, Spelling, Unclear, Values, fold
+from exporter.formats.cased import CasedItems, Inside, Spelling, Unclear, Values, fold
 from exporter.formats.format import Read, Reader
 from exporter.formats.json.judge import TOO_MANY, too_many_values
 from exporter.formats.json.templates import PATTERN_MAX
@@ -107,7 +107,7 @@ def _below(raw: bytes, inside: Inside, path: str) -> bytes:
     first = raw[:1]
     if isinstance(inside, Spelling) and first == b"{":
         return _object(raw, inside, path)
-    if isinstance(inside, Items) and first == b"[":
+    if isinstance(inside, CasedItems) and first == b"[":
         items = [bytes(item) for item in _items(raw)]
         made = [_below(item, inside.item, f"{path}[{at}]") for at, item in enumerate(items)]
         same = all(one is other for one, other in zip(items, made, strict=True))

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
-from exporter.formats.json.block import Block, Judged, texts_of
+from exporter.formats.json.block import Block, JudgedBlock, texts_of
 from exporter.formats.json.judge import PASSED_IN_VAIN, Judge, RecordVerdict
-from exporter.formats.json.reading import FastReader, Readers, Taken
+from exporter.formats.json.reading import FastReader, ShapeReaders, TakenValues
 from exporter.formats.json.text import PARSE_ERRORS
 from exporter.formats.json.ways import Way
 
-Attempt = tuple[Taken | None, Sequence[int], pa.BinaryArray]
+Attempt = tuple[TakenValues | None, Sequence[int], pa.BinaryArray]
 """What the reader made of some texts, or None if one of them is in doubt; the rows that they are of; the texts."""
 
 
@@ -61,18 +61,18 @@ class Opinions:
         rows, texts = texts_of(self._block.texts, self.verdicts)
         return reader.take(texts, seen=True), rows, texts
 
-    def settled(self, taken: Taken, way: Way) -> Judged:
+    def settled(self, taken: TakenValues, way: Way) -> JudgedBlock:
         """The block, once the reader has taken the rest. Verdicts that say no more than the record itself go."""
         verdicts = self.verdicts
         if self._block.cut is None:
             raws, guessed = self._raws, self._guessed
             verdicts = {r: v for r, v in verdicts.items() if r in guessed or v != RecordVerdict(raws[r])}
-        return Judged(len(self._raws), taken, verdicts, self._block.notes, way)
+        return JudgedBlock(len(self._raws), taken, verdicts, self._block.notes, way)
 
 
 def classified(
     block: Block, opinions: Opinions, reader: FastReader, doubtful: Iterable[int] | None, suspects_max: int
-) -> Judged:
+) -> JudgedBlock:
     """A block with a look at each record. doubtful: rows that the classifier is to be asked about; None: all judged.
 
     suspects_max: values of a refused part that are judged instead of being searched further.
@@ -102,7 +102,7 @@ def classified(
     return opinions.settled(taken, way)
 
 
-def unclassified(texts: Sequence[bytes | None], readers: Readers) -> Iterator[int]:
+def unclassified(texts: Sequence[bytes | None], readers: ShapeReaders) -> Iterator[int]:
     """Those that the classifier does not pass, one after the other."""
     for at, text in enumerate(texts):
         try:

@@ -32,15 +32,15 @@ from exporter.core.routing import Routing, TypeFrom
 from exporter.errors import ConfigError
 from exporter.formats.cased import Spelling
 from exporter.formats.format import Read
-from exporter.formats.json.asked import Asked
-from exporter.formats.json.block import Judged, joined
+from exporter.formats.json.asked import JsonAsked
+from exporter.formats.json.block import JudgedBlock, joined
 from exporter.formats.json.blocks import BlockReader
 from exporter.formats.json.cased import CasedReader
 from exporter.formats.json.judge import TOO_MANY, Judge, outsized
 from exporter.formats.json.layouts import Layouts
 from exporter.formats.json.lifted import Lifter, holds_json
 from exporter.formats.json.peek import JsonPeek
-from exporter.formats.json.reading import Readers
+from exporter.formats.json.reading import ShapeReaders
 from exporter.formats.json.ways import Habits, Tuning, Way
 from exporter.formats.marks import has_evolved, widened
 from exporter.formats.schema import arrow_schema
@@ -79,8 +79,8 @@ class JsonReader:
     def __init__(
         self, event_type: str, schema: pa.Schema, routing: Routing, tuning: Tuning, canonical: bool = False
     ) -> None:
-        asked = Asked.by(event_type, schema, routing, tuning.maps_as_objects)
-        readers = Readers(asked.shape, asked)
+        asked = JsonAsked.by(event_type, schema, routing, tuning.maps_as_objects)
+        readers = ShapeReaders(asked.shape, asked)
         self._keeps_all = len(asked.schema) == 0
         judge = Judge(readers.root, routing, asked.route, asked.said, self._keeps_all)
         self.ways: Counter[Way] = Counter()
@@ -137,7 +137,7 @@ class JsonReader:
         texts, unlifted = self._lifter.lifted(texts)
         return texts, {**refused, **unlifted}
 
-    def _read(self, done: Judged) -> Read:
+    def _read(self, done: JudgedBlock) -> Read:
         """What the reader took, without what is refused all the same."""
         refused = {row: verdict.reason for row, verdict in done.verdicts.items() if verdict.text is None}
         rows, unknown, columns, time = numbered(done.size), self._unknown(done), done.taken.columns, done.taken.time
@@ -153,7 +153,7 @@ class JsonReader:
         rescued, ignored = unknown
         return Read(rows, columns, time, rescued, ignored, refused, truncated)
 
-    def _unknown(self, done: Judged) -> list[Any]:
+    def _unknown(self, done: JudgedBlock) -> list[Any]:
         """Of each row what is kept of its unknown fields, most often null, and how many are not."""
         texts, counts = pa.nulls(done.size, pa.string()), pa.nulls(done.size, pa.int32())
         if self._unknown_fields == "ignore" and not self._keeps_all:
@@ -165,7 +165,7 @@ class JsonReader:
             return [texts, counts]
         return [patched(texts, {row: verdict.rescued for row, verdict in done.verdicts.items()}), counts]
 
-    def _refused_if_taken(self, done: Judged) -> dict[int, str]:
+    def _refused_if_taken(self, done: JudgedBlock) -> dict[int, str]:
         """Rows that are refused although the reader took them, and why: it saw them without their unknown fields."""
         odd = {row: v.reason for row, v in done.verdicts.items() if v.text is not None and v.reason}
         if done.cut is not None and self._unknown_fields == "dead_letter":

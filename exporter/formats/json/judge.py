@@ -20,8 +20,8 @@ from exporter.core.routing import Routing
 from exporter.formats.json.shapes import Struct
 from exporter.formats.json.text import NOT_OBJECT, PARSE_ERRORS, TOO_DEEP, not_utf8, refuse_constant, too_deep
 from exporter.formats.json.unknown import Splitter, plain
-from exporter.formats.json.values import BadValue, FloatToken, Found, IntToken, Note
-from exporter.formats.said import Said
+from exporter.formats.json.values import BadValue, FloatToken, IntToken, Note, UnknownFound
+from exporter.formats.said import SaidType
 from exporter.text import shorten
 
 LARGE_BYTES = 64 << 10
@@ -82,7 +82,7 @@ class Judge:
     """Reads one record exactly. Slow, so it only sees doubtful ones."""
 
     def __init__(
-        self, root: Struct, routing: Routing, route: list[str] | None, said: Said, keep_all: bool
+        self, root: Struct, routing: Routing, route: list[str] | None, said: SaidType, keep_all: bool
     ) -> None:
         self._root = root
         self._splitter = Splitter(root)
@@ -184,7 +184,7 @@ class Judge:
 
     def _settle(self, raw: bytes, value: Any, known: Any, note: Note) -> RecordVerdict:
         """Apply the policy for unknown fields and write the text for the reader."""
-        found = Found(unfit=note.unfit)
+        found = UnknownFound(unfit=note.unfit)
         rest = self._root.unknown(value, "$", found)
         if self._keep_all:
             rest = value

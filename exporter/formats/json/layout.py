@@ -21,7 +21,7 @@ from exporter.formats.json.templates import PLAIN_PATTERN, Template, template_of
 TEMPLATES_MAX = 4
 
 
-class Cut(NamedTuple):
+class CutBlock(NamedTuple):
     """A block without the unknown fields that layouts know.
 
     texts: for the reader. unknown: of each row, as the judge writes them, null where nothing was cut out. found: the
@@ -33,12 +33,12 @@ class Cut(NamedTuple):
     found: pa.Int32Array
     first: pa.StringArray
 
-    def part(self, size: int) -> Cut:
+    def part(self, size: int) -> CutBlock:
         """The part with its first rows."""
-        return Cut(*(column.slice(0, size) for column in self))
+        return CutBlock(*(column.slice(0, size) for column in self))
 
     @classmethod
-    def none(cls, size: int) -> Cut:
+    def none(cls, size: int) -> CutBlock:
         """Nothing is cut out of so many rows, and there are no texts."""
         texts, none = pa.nulls(size, pa.binary()), pa.nulls(size, pa.string())
         return cls(texts, none, pa.repeat(pa.scalar(0, pa.int32()), size), none)
@@ -76,7 +76,7 @@ class Layout:
         if all(found.keys.isdisjoint(one.keys) for other in beside for one in other):
             mine.append(found)
 
-    def cut(self, values: pa.BinaryArray) -> tuple[pa.Int32Array, Cut]:
+    def cut(self, values: pa.BinaryArray) -> tuple[pa.Int32Array, CutBlock]:
         """The rows of the values that have these stretches without a doubt, and what is cut out of them."""
         rows, parts = self._parts(values)
         size = len(rows)
@@ -92,11 +92,11 @@ class Layout:
         if len(self.stretches) > 1 and odd.true_count:
             several = pc.and_(odd, whole.is_valid())
             whole = _replaced(whole, several, objects("", whole.filter(several), "", frozenset())[0])
-        cut = Cut(_text([*texts, parts[-1]]), _utf8(whole), found, pa.repeat(self._first, size))
+        cut = CutBlock(_text([*texts, parts[-1]]), _utf8(whole), found, pa.repeat(self._first, size))
         if not cut.unknown.null_count:
             return rows, cut
         sure = pc.indices_nonzero(cut.unknown.is_valid())
-        return rows.take(sure), Cut(*(column.take(sure) for column in cut))
+        return rows.take(sure), CutBlock(*(column.take(sure) for column in cut))
 
     def _parts(self, values: pa.BinaryArray) -> tuple[pa.Int32Array, list[pa.BinaryArray]]:
         """The rows that look like it; of these what is before, in and behind each stretch."""

@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exporter.arrow.rows import numbered
-from exporter.formats.json.layout import Cut, Layout
+from exporter.formats.json.layout import CutBlock, Layout
 from exporter.formats.json.leaves import Means
 from exporter.formats.json.shapes import Child, Struct, shape_of
 from exporter.formats.json.stretches import Path, Stretch, members_of, stretches_of
@@ -55,12 +55,12 @@ class Layouts:
         self._layouts: list[Layout] = []
         self._seen: dict[tuple[Stretch, ...], None] = {}
 
-    def cut(self, values: pa.BinaryArray) -> Cut | None:
+    def cut(self, values: pa.BinaryArray) -> CutBlock | None:
         """The values without the unknown fields that are known by now; None if there are none."""
         if not self._layouts:
             return None
         rows, rest = numbered(len(values)), values
-        done: list[tuple[pa.Int32Array, Cut]] = []
+        done: list[tuple[pa.Int32Array, CutBlock]] = []
         for layout in self._layouts:
             here, cut = layout.cut(rest)
             layout.idle = 0 if len(here) else layout.idle + 1
@@ -68,7 +68,7 @@ class Layouts:
                 done.append((rows.take(here) if len(here) < len(rows) else rows, cut))
                 rows, rest = _without(rows, here), _without(rest, here)
         self._layouts = [layout for layout in self._layouts if layout.idle < IDLE_MAX]
-        return _in_order([*done, (rows, Cut.none(len(rest))._replace(texts=rest))]) if done else None
+        return _in_order([*done, (rows, CutBlock.none(len(rest))._replace(texts=rest))]) if done else None
 
     def learn(self, raw: bytes) -> bool:
         """Look at a good record that has unknown fields. True if they will be cut out from now on."""
@@ -146,10 +146,12 @@ def _without(column: pa.Array, rows: pa.Int32Array) -> pa.Array:
     return column.filter(pc.invert(pc.is_in(numbered(len(column)), value_set=rows)))
 
 
-def _in_order(parts: Sequence[tuple[pa.Int32Array, Cut]]) -> Cut:
+def _in_order(parts: Sequence[tuple[pa.Int32Array, CutBlock]]) -> CutBlock:
     """One of several, each with the rows that it is of."""
     parts = [(rows, cut) for rows, cut in parts if len(rows)]
     if len(parts) == 1:
         return parts[0][1]
     order = pc.array_sort_indices(pa.concat_arrays([rows for rows, _ in parts]))
-    return Cut(*(pa.concat_arrays(columns).take(order) for columns in zip(*(cut for _, cut in parts), strict=True)))
+    return CutBlock(
+        *(pa.concat_arrays(columns).take(order) for columns in zip(*(cut for _, cut in parts), strict=True))
+    )

@@ -22,7 +22,7 @@ from exporter.arrow.kafka_time import US
 from exporter.arrow.years import DAY_FIRST, DAY_LAST, US_FIRST, US_LAST
 from exporter.errors import ConfigError
 from exporter.formats.json.times import INFINITE, INFINITE_DAYS, plain_time
-from exporter.formats.json.values import BadValue, FloatToken, Found, IntToken, Note, Unproven, mismatch
+from exporter.formats.json.values import BadValue, FloatToken, IntToken, Note, UnknownFound, Unproven, mismatch
 from exporter.text import shorten
 
 _TIME_LONG = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\.\d{6})\d{1,3}(|Z|[+-]\d\d(?::?\d\d)?)", re.ASCII)
@@ -44,7 +44,7 @@ _DIGITS = b"-0123456789"
 
 
 @dataclass
-class Leaf:
+class JsonLeaf:
     """A scalar. reader: its type in the JSON reader. spec: its type in the classifier.
 
     begins: the bytes that one of them begins a value with that fits. holds_json: it is the text of any JSON value.
@@ -64,7 +64,7 @@ class Leaf:
         """The reader's column as the declared type; Unproven or ArrowInvalid if that cannot be."""
         return array if self.from_reader is None else self.from_reader(array)
 
-    def unknown(self, _value: Any, _path: str, _found: Found) -> Any:
+    def unknown(self, _value: Any, _path: str, _found: UnknownFound) -> Any:
         """Scalars hold no unknown fields."""
         return None
 
@@ -97,23 +97,23 @@ class Means:
     strict_times: bool = False
 
 
-def leaf_of(data_type: pa.DataType, means: Means) -> Leaf:
+def leaf_of(data_type: pa.DataType, means: Means) -> JsonLeaf:
     """The leaf of a declared scalar type. Raises ConfigError for a type that has no JSON form here."""
     types, cutter = pa.types, means.cutter
     read_time, read_date = (_read_strictly, _date_of) if means.strict_times else (_read_time, _read_date)
     if types.is_timestamp(data_type) and cutter is not None:
-        return Leaf(data_type, pa.string(), str, read_time, lambda array: cutter(array).cast(data_type))
+        return JsonLeaf(data_type, pa.string(), str, read_time, lambda array: cutter(array).cast(data_type))
     if types.is_integer(data_type):
         low, high = -(1 << (data_type.bit_width - 1)), (1 << (data_type.bit_width - 1)) - 1
         spec = Annotated[int, msgspec.Meta(ge=low, le=high)]
-        return Leaf(data_type, data_type, spec, _int_reader(data_type.bit_width), begins=_DIGITS)
+        return JsonLeaf(data_type, data_type, spec, _int_reader(data_type.bit_width), begins=_DIGITS)
     if types.is_floating(data_type):
-        return Leaf(data_type, data_type, float, _float_reader(data_type.bit_width), _finite, _DIGITS)
+        return JsonLeaf(data_type, data_type, float, _float_reader(data_type.bit_width), _finite, _DIGITS)
     if types.is_decimal(data_type):
         reads = _decimal_reader(data_type.precision, data_type.scale)
-        return Leaf(data_type, data_type, Decimal, reads, begins=b'"' + _DIGITS)
+        return JsonLeaf(data_type, data_type, Decimal, reads, begins=b'"' + _DIGITS)
     if types.is_boolean(data_type):
-        return Leaf(data_type, data_type, bool, _read_bool, begins=b"tf")
+        return JsonLeaf(data_type, data_type, bool, _read_bool, begins=b"tf")
     simple = {
         pa.string(): (data_type, str, _read_string, None),
         pa.binary(): (pa.string(), str, _read_base64, _decode_base64),
@@ -123,18 +123,18 @@ def leaf_of(data_type: pa.DataType, means: Means) -> Leaf:
     }
     if data_type not in simple:
         raise ConfigError(f"type {data_type} has no JSON form here", "build the schema with arrow_schema()")
-    return Leaf(data_type, *simple[data_type])
+    return JsonLeaf(data_type, *simple[data_type])
 
 
-def json_leaf(means: Means) -> Leaf:
+def json_leaf(means: Means) -> JsonLeaf:
     """The leaf of any JSON value: its text, once values are lifted (lifted.py)."""
     if means.as_sent:
         begins = b'"tf[{' + _DIGITS
-        return Leaf(pa.string(), pa.string(), msgspec.Raw, lambda value, _: value, begins=begins, holds_json=True)
+        return JsonLeaf(pa.string(), pa.string(), msgspec.Raw, lambda value, _: value, begins=begins, holds_json=True)
     return replace(leaf_of(pa.string(), means), holds_json=True)
 
 
-def evolved_leaf(leaf: Leaf, means: Means) -> Leaf:
+def evolved_leaf(leaf: JsonLeaf, means: Means) -> JsonLeaf:
     """The leaf of a type that nobody declared: it has no value that the column would not hold as it was sent.
 
     A declared column has integers rounded to a float, and years that no table holds are a matter of the whole record.

@@ -17,7 +17,7 @@ import msgspec
 import pyarrow as pa
 
 from exporter.formats.json.judge import PASSED_IN_VAIN, Judge, dump, tokens_of
-from exporter.formats.json.leaves import Leaf
+from exporter.formats.json.leaves import JsonLeaf
 from exporter.formats.json.shapes import Child, List, Node, Struct, nodes_of
 from exporter.formats.json.text import PARSE_ERRORS, too_deep
 from exporter.formats.json.unknown import hides_colon, plain
@@ -39,7 +39,7 @@ class _Unfit(Exception):
 
 def holds_json(node: Node) -> bool:
     """Whether there is a column for any JSON in it."""
-    return any(isinstance(one, Leaf) and one.holds_json for one in nodes_of(node))
+    return any(isinstance(one, JsonLeaf) and one.holds_json for one in nodes_of(node))
 
 
 class Lifter:
@@ -105,7 +105,7 @@ class Lifter:
         """Raises _Unfit if it is of another kind."""
         if raw == _NULL:
             return raw
-        if isinstance(node, Leaf):
+        if isinstance(node, JsonLeaf):
             return self._quoted(raw, passed)
         if raw[:1] != (b"[" if isinstance(node, List) else b"{"):
             raise _Unfit

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exporter.arrow.rows import bytes_of
-from exporter.formats.json.asked import Asked
+from exporter.formats.json.asked import JsonAsked
 from exporter.formats.json.layouts import MARK
-from exporter.formats.json.leaves import Leaf
+from exporter.formats.json.leaves import JsonLeaf
 from exporter.formats.json.shapes import Map, Node, Struct, nodes_of
 from exporter.formats.json.values import Unproven
 from exporter.formats.json.wrapped import WrappedReader
@@ -28,7 +28,7 @@ _NAMED_ROW = re.compile(r" (?:in row|at string index) (\d+)$")
 
 
 @dataclass(frozen=True)
-class Taken:
+class TakenValues:
     """What the reader made of some values: the declared columns, the event time as sent, timestamps cut."""
 
     columns: list[pa.Array | pa.ChunkedArray]
@@ -42,18 +42,18 @@ NO_MARKS: Mapping[str, Sequence[str]] = {}
 class FastReader:
     """The fast reader of one shape. marks: flags in it that stand for what was cut out of a text, and their objects."""
 
-    def __init__(self, root: Struct, asked: Asked, marks: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, root: Struct, asked: JsonAsked, marks: Mapping[str, Sequence[str]]) -> None:
         self._root = root
         maps = any(isinstance(node, Map) for node in nodes_of(root))
         self._marks = [[*path, mark] for mark, path in marks.items()] if maps else []
         self._asked = asked
         self._wrapped = WrappedReader(root)
 
-    def take(self, values: pa.BinaryArray, seen: bool = False) -> Taken | None:
+    def take(self, values: pa.BinaryArray, seen: bool = False) -> TakenValues | None:
         """All values, or None if one of them is in doubt. seen: the classifier or the judge has passed each."""
         return self.take_or_name(values, seen)[0]
 
-    def take_or_name(self, values: pa.BinaryArray, seen: bool = False) -> tuple[Taken | None, int | None]:
+    def take_or_name(self, values: pa.BinaryArray, seen: bool = False) -> tuple[TakenValues | None, int | None]:
         """As take; if it is None, the position of a doubtful value where the reader names one. That is a hint only."""
         if values.null_count:
             return None, values.is_null().index(True).as_py()
@@ -75,7 +75,7 @@ class FastReader:
             fits = self._asked.said.fitting(_at(parsed, route))
             if fits.false_count:
                 return None, None
-        return Taken(columns, time, cutter.count), None
+        return TakenValues(columns, time, cutter.count), None
 
     def _all_stand(self, values: pa.BinaryArray, parsed: pa.StructArray) -> bool:
         """Whether no mark in the values has become a key of a map."""
@@ -93,7 +93,7 @@ class FastReader:
             self._asked.cutter.count = before
         return time
 
-    def _leaf(self, path: list[str]) -> tuple[Leaf, bool]:
+    def _leaf(self, path: list[str]) -> tuple[JsonLeaf, bool]:
         """The leaf at a known path, and whether a column holds it."""
         node: Node = self._root
         declared = True
@@ -102,16 +102,16 @@ class FastReader:
                 break
             child = node.children[name]
             node, declared = child.node, declared and child.declared
-        if not isinstance(node, Leaf):
+        if not isinstance(node, JsonLeaf):
             raise TypeError(f"what stands at {path} is no scalar")
         return node, declared
 
 
-class Readers:
+class ShapeReaders:
     """What reads the values of one shape. shaped: the shape; with True its timestamps are read as text and cut."""
 
     def __init__(
-        self, shaped: Callable[[bool], Struct], asked: Asked, marks: Mapping[str, Sequence[str]] = NO_MARKS
+        self, shaped: Callable[[bool], Struct], asked: JsonAsked, marks: Mapping[str, Sequence[str]] = NO_MARKS
     ) -> None:
         self.root = shaped(False)
         self.plain = FastReader(self.root, asked, marks)
@@ -127,7 +127,7 @@ class Readers:
     @cached_property
     def counts_large(self) -> bool:
         """Whether the reader may meet numbers that it must not take before somebody else has seen them."""
-        return any(isinstance(node, Leaf) and node.is_exact for node in nodes_of(self.root))
+        return any(isinstance(node, JsonLeaf) and node.is_exact for node in nodes_of(self.root))
 
     @cached_property
     def classify(self) -> Callable[[bytes | None], Any]:

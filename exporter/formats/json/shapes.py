@@ -23,9 +23,9 @@ import pyarrow.compute as pc
 
 from exporter.arrow.rows import numbered
 from exporter.errors import ConfigError
-from exporter.formats.json.leaves import Leaf, Means, evolved_leaf, json_leaf, leaf_of
+from exporter.formats.json.leaves import JsonLeaf, Means, evolved_leaf, json_leaf, leaf_of
 from exporter.formats.json.specs import dict_of, list_of, or_null
-from exporter.formats.json.values import BadValue, Found, Note, Unproven, mismatch
+from exporter.formats.json.values import BadValue, Note, UnknownFound, Unproven, mismatch
 from exporter.formats.marks import bare, holds_json, is_evolved
 
 
@@ -84,7 +84,7 @@ class Struct:
             raise
         return value if same and len(known) == len(value) else known
 
-    def unknown(self, value: Any, path: str, found: Found) -> Any:
+    def unknown(self, value: Any, path: str, found: UnknownFound) -> Any:
         """The unknown fields as sent, nested ones in their object; None if there are none."""
         rest: dict[str, Any] = {}
         for name, item in value.items():
@@ -133,9 +133,9 @@ class List:
             raise mismatch("an array", value)
         return [_read_item(self.item, item, f"[{i}]", note) for i, item in enumerate(value)]
 
-    def unknown(self, value: Any, path: str, found: Found) -> Any:
+    def unknown(self, value: Any, path: str, found: UnknownFound) -> Any:
         """One entry per element, so that positions stay: null where an element has nothing unknown."""
-        if isinstance(self.item.node, Leaf):
+        if isinstance(self.item.node, JsonLeaf):
             return None
         before = found.count
         rest = [
@@ -184,7 +184,7 @@ class Map:
         note.changed = True
         return [{"key": key, "value": read[key]} for key in sorted(read)]
 
-    def unknown(self, value: Any, path: str, found: Found) -> Any:
+    def unknown(self, value: Any, path: str, found: UnknownFound) -> Any:
         rest = {}
         for key, item in value.items():
             if found.unfit and (id(value), key) in found.unfit:
@@ -203,7 +203,7 @@ class Map:
         return pa.MapArray.from_arrays(array.offsets, keys, values, type=self.target, mask=array.is_null())
 
 
-Node: TypeAlias = Leaf | Struct | List | Map
+Node: TypeAlias = JsonLeaf | Struct | List | Map
 
 
 def _read_if_fit(node: Node, value: Any, name: str, note: Note) -> Any:
@@ -292,7 +292,7 @@ def nodes_of(node: Node) -> Iterator[Node]:
     if isinstance(node, Struct):
         for child in node.children.values():
             yield from nodes_of(child.node)
-    elif not isinstance(node, Leaf):
+    elif not isinstance(node, JsonLeaf):
         yield from nodes_of(node.item.node)
 
 
@@ -327,7 +327,7 @@ def decimal_guard(root: Struct) -> str | None:
     return rf'[:,\[ \t\r\n"][+-]?(?:{whole}|{exponent})|\\u00[2-6]'
 
 
-def graft(root: Struct, path: list[str], leaf: Leaf, fits: Callable[[pa.DataType], bool], what: str) -> None:
+def graft(root: Struct, path: list[str], leaf: JsonLeaf, fits: Callable[[pa.DataType], bool], what: str) -> None:
     """Make the field at `path` known, declared or not; ConfigError if a declared type is in the way.
 
     A value there that does not fit refuses the record, whoever made the column that holds it.
@@ -341,8 +341,8 @@ def graft(root: Struct, path: list[str], leaf: Leaf, fits: Callable[[pa.DataType
         if child.evolved:
             child.evolved, child.node = False, leaf if last else child.node
         node, dotted = child.node, ".".join(path[: depth + 1])
-        if last and not (isinstance(node, Leaf) and fits(node.target) and not node.holds_json):
-            kind = "JSON" if isinstance(node, Leaf) and node.holds_json else node.target
+        if last and not (isinstance(node, JsonLeaf) and fits(node.target) and not node.holds_json):
+            kind = "JSON" if isinstance(node, JsonLeaf) and node.holds_json else node.target
             what = f"column {dotted} is declared {kind}, but holds {what}"
             raise ConfigError(what, f"declare it as {leaf.target} or leave it out")
         if isinstance(node, Struct):

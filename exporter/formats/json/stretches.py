@@ -26,7 +26,7 @@ class Stretch(NamedTuple):
     last: bool
 
 
-class Member(NamedTuple):
+class StretchMember(NamedTuple):
     """A field of an object that may hold unknown ones. at, value: where key and value begin. end: of the value."""
 
     path: Path
@@ -37,7 +37,7 @@ class Member(NamedTuple):
     known: bool
 
 
-def members_of(text: str, at: int, node: Struct, path: Path) -> Iterator[Member]:
+def members_of(text: str, at: int, node: Struct, path: Path) -> Iterator[StretchMember]:
     """Of the object that begins there, a good one, and of those in it; each before those in it."""
     at = _behind_blanks(text, at + 1)
     while text[at] != "}":
@@ -46,7 +46,7 @@ def members_of(text: str, at: int, node: Struct, path: Path) -> Iterator[Member]
         value = _behind_blanks(text, _behind_blanks(text, at) + 1)
         _, end = _value_at(text, value)
         child = node.children.get(name)
-        yield Member(path, name, begin, value, end, child is not None)
+        yield StretchMember(path, name, begin, value, end, child is not None)
         if child is not None and isinstance(child.node, Struct) and text[value] == "{":
             yield from members_of(text, value, child.node, (*path, name))
         at = _behind_blanks(text, end)
@@ -59,9 +59,9 @@ def _behind_blanks(text: str, at: int) -> int:
     return at
 
 
-def stretches_of(text: str, members: Sequence[Member]) -> Iterator[tuple[Stretch, str]]:
+def stretches_of(text: str, members: Sequence[StretchMember]) -> Iterator[tuple[Stretch, str]]:
     """Those of a record with these fields, and what follows their first key."""
-    begin: Member | None = None
+    begin: StretchMember | None = None
     for member, following in zip(members, [*members[1:], None], strict=True):
         if member.known:
             continue

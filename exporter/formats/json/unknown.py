@@ -20,11 +20,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
-from exporter.formats.json.leaves import Leaf
+from exporter.formats.json.leaves import JsonLeaf
 from exporter.formats.json.shapes import List, Map, Node, Struct, nodes_of
 from exporter.formats.json.specs import dict_of, list_of, or_null
 from exporter.formats.json.text import PARSE_ERRORS, too_deep
-from exporter.formats.json.values import Found
+from exporter.formats.json.values import UnknownFound
 
 _encode = msgspec.json.encode
 _decode = msgspec.json.Decoder().decode
@@ -67,18 +67,18 @@ def hides_colon(text: bytes) -> bool:
 
 
 @dataclass
-class _Taken(Found):
+class _Taken(UnknownFound):
     """colons: of the names that stand on both sides."""
 
     colons: int = 0
 
 
-class Apart(NamedTuple):
+class SetApart(NamedTuple):
     """rest: a record without its unknown fields. unknown: these, as the judge writes them."""
 
     rest: bytes
     unknown: bytes
-    found: Found
+    found: UnknownFound
 
 
 _Parts: TypeAlias = tuple[bytes, bytes | None]
@@ -101,7 +101,7 @@ class Splitter:
             if _may_hold(node):
                 self._without[id(node)] = msgspec.json.Decoder(_spec(node)).decode
 
-    def split(self, raw: bytes) -> Apart | None:
+    def split(self, raw: bytes) -> SetApart | None:
         """The parts of a record with unknown fields; None if it has none, or is in doubt."""
         taken = _Taken()
         try:
@@ -113,7 +113,7 @@ class Splitter:
         if unknown is None or rest.count(b":") + unknown.count(b":") - taken.colons != raw.count(b":"):
             return None
         written = plain(unknown)
-        return None if written is None else Apart(rest, written[0], taken)
+        return None if written is None else SetApart(rest, written[0], taken)
 
     def _below(self, node: Node, raw: Any, path: str, taken: _Taken) -> _Parts:
         """The parts of a value. Raises what msgspec raises if it is of another kind."""
@@ -180,7 +180,7 @@ def _spec(node: Node) -> Any:
         fields = [(f"f{i}", spec, None) for i, spec in enumerate(specs)]
         names = {f"f{i}": name for i, name in enumerate(node.children)}
         return or_null(msgspec.defstruct("Known", fields, rename=names, forbid_unknown_fields=True, gc=False))
-    if isinstance(node, Leaf) or not _may_hold(node):
+    if isinstance(node, JsonLeaf) or not _may_hold(node):
         return msgspec.Raw
     inner = _spec(node.item.node)
     return or_null(list_of(inner) if isinstance(node, List) else dict_of(inner))
@@ -188,13 +188,13 @@ def _spec(node: Node) -> Any:
 
 def _evolved_spec(node: Node) -> Any:
     """The same where nobody has declared it: it takes no value of another kind."""
-    return or_null(node.spec) if isinstance(node, Leaf) or not _may_hold(node) else _spec(node)
+    return or_null(node.spec) if isinstance(node, JsonLeaf) or not _may_hold(node) else _spec(node)
 
 
 def _begins(node: Node) -> bytes:
     """The bytes that one of them begins a value with that may fit, null among them."""
-    kinds = {Leaf: b"", Struct: b"{", List: b"[", Map: b"{"}
-    return b"n" + (node.begins if isinstance(node, Leaf) else kinds[type(node)])
+    kinds = {JsonLeaf: b"", Struct: b"{", List: b"[", Map: b"{"}
+    return b"n" + (node.begins if isinstance(node, JsonLeaf) else kinds[type(node)])
 
 
 def _may_hold(node: Node) -> bool:

@@ -51,7 +51,7 @@ class Note:
 
 
 @dataclass
-class Found:
+class UnknownFound:
     """The unknown fields of one record: how many, and the path of the first one. unfit: those that are (see Note)."""
 
     count: int = 0

@@ -27,7 +27,7 @@ from exporter.core.schemas import SchemaText
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
 from exporter.formats.avro.semantic import SEMANTIC, ZONED
-from exporter.formats.envelopes.connect import NAMED, Entries, Fields, Items, Node
+from exporter.formats.envelopes.connect import NAMED, ConnectEntries, ConnectItems, Fields, Node
 from exporter.formats.envelopes.connect_columns import decimal_type
 from exporter.formats.schema import SCHEMA_DEPTH_MAX
 from exporter.formats.spark_columns import Registered
@@ -64,7 +64,7 @@ def json_columns(schema: SchemaText, place: str = "", connect: bool = False) -> 
 
 def columns_at(schema: SchemaText, part: Any, name: str, connect: bool = False) -> Registered:
     """The columns of a part of a schema, which is called by a name."""
-    walk = Walk(schema, connect)
+    walk = SchemaWalk(schema, connect)
     fields: list[dict[str, Any]] = []
     try:
         found, document, trail = walk.resolved(part, schema, "$", (_name(schema, ""),))
@@ -96,12 +96,12 @@ class NoColumn(Exception):
 def node_of(schema: SchemaText) -> Node | None:
     """What is not as JSON has it in values of a schema, by Connect's names of types; None: nothing."""
     try:
-        return _node(parsed_text(schema), schema, Walk(schema), 0, (_name(schema, ""),))
+        return _node(parsed_text(schema), schema, SchemaWalk(schema), 0, (_name(schema, ""),))
     except ConfigError:
         return None
 
 
-def _node(schema: Any, document: SchemaText, walk: Walk, depth: int, trail: tuple[str, ...]) -> Node | None:
+def _node(schema: Any, document: SchemaText, walk: SchemaWalk, depth: int, trail: tuple[str, ...]) -> Node | None:
     if depth > SCHEMA_DEPTH_MAX:
         return None
     try:
@@ -115,7 +115,7 @@ def _node(schema: Any, document: SchemaText, walk: Walk, depth: int, trail: tupl
         nodes = {name: _node(one, document, walk, depth + 1, trail) for name, one in properties.items()}
         fields = {name: node for name, node in nodes.items() if node is not None}
         return Fields(fields) if fields else None
-    for word, made in (("items", Items), ("additionalProperties", Entries)):
+    for word, made in (("items", ConnectItems), ("additionalProperties", ConnectEntries)):
         if isinstance(found.get(word), dict):
             below = _node(found[word], document, walk, depth + 1, trail)
             return None if below is None else made(below)
@@ -123,7 +123,7 @@ def _node(schema: Any, document: SchemaText, walk: Walk, depth: int, trail: tupl
 
 
 @dataclass
-class Walk:
+class SchemaWalk:
     """From a schema to Spark types. refused: path -> why there is no column, grows. connect: whether Connect's names of
     types count."""
 

@@ -19,7 +19,7 @@ from exporter.formats.frames import HEAD, NO_ID, confluent_ids
 from exporter.formats.json.format import Json
 from exporter.formats.json_schema.columns import title
 from exporter.formats.json_schema.meaning import MeantReader
-from exporter.formats.json_schema.roots import Choice, choices, chosen
+from exporter.formats.json_schema.roots import RootChoice, choices, chosen
 from exporter.formats.unframed import Unframed, unframed
 
 NO_CHOICE = "no_type: the value fits none of what its schema may be, or several alike"
@@ -94,7 +94,7 @@ class _Chosen:
         return pa.array(names, pa.string()), reasons
 
 
-def _name_of(some: tuple[Choice, ...], body: bytes, source: TypeFrom) -> str | None:
+def _name_of(some: tuple[RootChoice, ...], body: bytes, source: TypeFrom) -> str | None:
     """The event type of a value whose schema is a choice."""
     number = chosen(some, body)
     return None if number is None else _named(some[number].name, source) or None
@@ -124,7 +124,7 @@ class _Titles:
                 reasons[row] = refused.get(row) or none
         return pa.array(names, pa.string()), reasons
 
-    def _choices(self, schema_id: int) -> tuple[Choice, ...]:
+    def _choices(self, schema_id: int) -> tuple[RootChoice, ...]:
         schema = self._schemas.text(schema_id)
         return () if schema is None else choices(schema)
 

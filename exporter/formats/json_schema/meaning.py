@@ -17,8 +17,8 @@ import pyarrow as pa
 from exporter.core.routing import EventTime
 from exporter.core.schemas import KnownSchemas, SchemaText
 from exporter.core.value_format import ValueFormat
-from exporter.formats.envelopes.connect import Entries, Fields, Items, Node, meant
-from exporter.formats.envelopes.strict import Refused, members, parsed, written
+from exporter.formats.envelopes.connect import ConnectEntries, ConnectItems, Fields, Node, meant
+from exporter.formats.envelopes.strict import DeadLetter, members, parsed, written
 from exporter.formats.format import Read, Reader
 from exporter.formats.frames import HEAD, NO_ID, confluent_ids
 from exporter.formats.json_schema.columns import node_of
@@ -36,7 +36,7 @@ def fitting(node: Node | None, kind: pa.DataType | None) -> Node | None:
         nodes = {name: fitting(one, types.get(name)) for name, one in node.nodes.items()}
         left = {name: one for name, one in nodes.items() if one is not None}
         return Fields(left) if left else None
-    if isinstance(node, (Items, Entries)):
+    if isinstance(node, (ConnectItems, ConnectEntries)):
         inside = kind.value_type if pa.types.is_list(kind) else kind.item_type if pa.types.is_map(kind) else None
         below = fitting(node.node, inside)
         return None if below is None else type(node)(below)
@@ -108,7 +108,7 @@ def _plain(raw: bytes, node: Node) -> bytes:
         return raw
     try:
         value = parsed(raw)
-    except Refused:
+    except DeadLetter:
         return raw
     changed: Mapping[str, Any] = {name: meant(one, value[name]) for name, one in node.nodes.items() if name in value}
     changed = {name: one for name, one in changed.items() if one is not value[name]}

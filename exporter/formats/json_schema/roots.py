@@ -17,14 +17,14 @@ import msgspec
 
 from exporter.core.schemas import SchemaText
 from exporter.errors import ConfigError
-from exporter.formats.json_schema.columns import NoColumn, Walk, columns_at, json_columns, parsed_text, title
+from exporter.formats.json_schema.columns import NoColumn, SchemaWalk, columns_at, json_columns, parsed_text, title
 from exporter.formats.spark_columns import Registered
 
 _WORDS = ("oneOf", "anyOf")
 
 
 @dataclass(frozen=True)
-class Choice:
+class RootChoice:
     """One object that a value may be. name: its title, else what it is referred to by. required: members that it has.
 
     texts: member -> the texts that it may be.
@@ -46,7 +46,7 @@ class Choice:
 
 
 @lru_cache(256)
-def choices(schema: SchemaText) -> tuple[Choice, ...]:
+def choices(schema: SchemaText) -> tuple[RootChoice, ...]:
     """In the order of the schema; none if it is no choice of several objects, or cannot be read."""
     try:
         whole = parsed_text(schema)
@@ -85,7 +85,7 @@ def _parts(whole: Mapping[str, Any]) -> list[Any]:
     return [one for one in some if not (isinstance(one, dict) and one.get("type") == "null")]
 
 
-def chosen(some: tuple[Choice, ...], body: bytes) -> int | None:
+def chosen(some: tuple[RootChoice, ...], body: bytes) -> int | None:
     """The number of the choice that a value is of; None: of none in particular, or it is no JSON object."""
     try:
         value = msgspec.json.decode(body)
@@ -99,18 +99,18 @@ def chosen(some: tuple[Choice, ...], body: bytes) -> int | None:
     return best[0] if len(best) == 1 else None
 
 
-def _choice(schema: Any, document: SchemaText) -> Choice | None:
+def _choice(schema: Any, document: SchemaText) -> RootChoice | None:
     """None of what is no object with properties."""
     called = str(schema.get("$ref", "")) if isinstance(schema, dict) else ""
     try:
-        found, _, _ = Walk(document).resolved(schema, document, "$", ())
+        found, _, _ = SchemaWalk(document).resolved(schema, document, "$", ())
     except NoColumn:
         return None
     if not isinstance(found, dict) or not isinstance(found.get("properties"), dict):
         return None
     name, required = found.get("title"), found.get("required")
     texts = {member: told for member, one in found["properties"].items() if (told := _texts(one))}
-    return Choice(
+    return RootChoice(
         name if isinstance(name, str) and name else called.rpartition("/")[2],
         frozenset(one for one in required if isinstance(one, str)) if isinstance(required, list) else frozenset(),
         texts,

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from exporter.formats.binary.columns import Column, Lists, Numbers, Out, Structs, scattered
-from exporter.formats.binary.cursor import ITEM_BYTES_MAX, ITEM_BYTES_MIN, Batch, Cursor
+from exporter.formats.binary.columns import BinaryColumn, Lists, Numbers, Out, Structs, scattered
+from exporter.formats.binary.cursor import ITEM_BYTES_MAX, ITEM_BYTES_MIN, LockstepCursor, ValueBytes
 from exporter.formats.binary.reasons import WIDTH, Kind, number_of
 from exporter.formats.protobuf.packed import unpacked
 from exporter.formats.protobuf.plan import UTC_MICROS
 from exporter.formats.protobuf.scalars import NO_REASON, Scalars, absent, column, is_text, scalars, spans
-from exporter.formats.protobuf.scan import Found, scan
+from exporter.formats.protobuf.scan import Occurrences, scan
 from exporter.formats.protobuf.stands_for import days, numbers
 from exporter.formats.protobuf.wired import Wired, WiredSlot
 from exporter.formats.typed.typed import Typed
@@ -27,10 +27,10 @@ from exporter.formats.typed.typed import Typed
 SECONDS_MIN, SECONDS_MAX = -62_135_596_800, 253_402_300_799
 """0001-01-01 and the last second of 9999: what a Timestamp can be."""
 
-_NOTHING = Found(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.uint64))
+_NOTHING = Occurrences(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.uint64))
 
 
-def decoded(batch: Batch, wired: Wired, rows: np.ndarray, skipped: int | np.ndarray = 0) -> Typed:
+def decoded(batch: ValueBytes, wired: Wired, rows: np.ndarray, skipped: int | np.ndarray = 0) -> Typed:
     """Messages of one plan. rows: which values of the batch, ascending, none null. skipped: bytes of each in front of
     its message."""
     cursor, out = batch.cursor(rows, skipped), Out(batch)
@@ -51,7 +51,7 @@ class _Messages:
     """Messages that stand at one place of the schema. owner: of each the row that it is of. budget: of each such row
     the bytes that its items may still take."""
 
-    def __init__(self, out: Out, budget: np.ndarray, cursor: Cursor, wired: Wired, owner: np.ndarray) -> None:
+    def __init__(self, out: Out, budget: np.ndarray, cursor: LockstepCursor, wired: Wired, owner: np.ndarray) -> None:
         self._out = out
         self._budget = budget
         self._cursor = cursor
@@ -65,8 +65,8 @@ class _Messages:
     def record(self) -> Structs:
         """One struct per message; of one that is refused it means nothing."""
         found = scan(self._cursor, self._wired)
-        columns: list[Column] = []
-        once: dict[int, Found] = {}
+        columns: list[BinaryColumn] = []
+        once: dict[int, Occurrences] = {}
         for one in self._wired.slots:
             slot = one.slot
             parts = found.get(slot.tag, [])
@@ -78,7 +78,7 @@ class _Messages:
         self._judge_the_whole(once)
         return Structs(tuple(columns), self._wired.type, len(self))
 
-    def _judge_the_whole(self, once: dict[int, Found]) -> None:
+    def _judge_the_whole(self, once: dict[int, Occurrences]) -> None:
         """Two members of one oneof, and what is required."""
         filled: dict[str, np.ndarray] = {}
         for one in self._wired.slots:
@@ -92,14 +92,14 @@ class _Messages:
             if one.slot.required and len(once[one.slot.number].rows) < len(self):
                 self._cursor.fail(~self._there(once[one.slot.number]), one.place, Kind.MISSING_FIELD)
 
-    def _there(self, found: Found) -> np.ndarray:
+    def _there(self, found: Occurrences) -> np.ndarray:
         there = np.zeros(len(self), bool)
         there[found.rows] = True
         return there
 
     # --- a field that is there once ---------------------------------------------------------------------------
 
-    def _once(self, one: WiredSlot, parts: list[Found]) -> Found:
+    def _once(self, one: WiredSlot, parts: list[Occurrences]) -> Occurrences:
         """A field's first occurrence in each row; a row that has another is refused."""
         found = _merged(parts)
         again = np.zeros(len(found.rows), bool)
@@ -109,12 +109,12 @@ class _Messages:
         self._refuse(found.rows[again], number_of(one.place, Kind.DUPLICATE_FIELD))
         return found.where(~again)
 
-    def _one(self, one: WiredSlot, found: Found) -> Column:
+    def _one(self, one: WiredSlot, found: Occurrences) -> BinaryColumn:
         """The column of a field that is there once at most."""
         slot, whole = one.slot, len(found.rows) == len(self)
         if slot.kind == "message":
             if not slot.presence:  # of a map's entry: absent is an empty message
-                found = Found(np.arange(len(self)), *self._with_empty(found))
+                found = Occurrences(np.arange(len(self)), *self._with_empty(found))
             inside, bad = self._inside(one, found)
             if bad.any():
                 self._cursor.refuse(found.rows, bad)
@@ -131,7 +131,7 @@ class _Messages:
             values[found.rows] = known.values
         return column(slot, values, valid)
 
-    def _with_empty(self, found: Found) -> tuple[np.ndarray, np.ndarray]:
+    def _with_empty(self, found: Occurrences) -> tuple[np.ndarray, np.ndarray]:
         """Places and lengths for all rows: those without an occurrence have an empty one, at their begin."""
         if len(found.rows) == len(self):
             return found.at, found.value
@@ -141,7 +141,7 @@ class _Messages:
 
     # --- a field that may be there often ----------------------------------------------------------------------
 
-    def _items(self, one: WiredSlot, parts: list[Found], packed: list[Found]) -> Found:
+    def _items(self, one: WiredSlot, parts: list[Occurrences], packed: list[Occurrences]) -> Occurrences:
         """All items, ascending; none of a row that has more than is taken."""
         parts = [*parts]
         for pieces in packed:
@@ -160,10 +160,10 @@ class _Messages:
         self._refuse(found.rows[over], number_of(one.place, Kind.TOO_BIG))
         return found.where(~over)
 
-    def _list(self, one: WiredSlot, found: Found) -> Column:
+    def _list(self, one: WiredSlot, found: Occurrences) -> BinaryColumn:
         slot = one.slot
         sizes = np.bincount(found.rows, minlength=len(self))
-        values: Column
+        values: BinaryColumn
         if slot.kind == "message":
             values, bad = self._inside(one, found)
             self._refuse_items(one, found.rows, bad, sizes)
@@ -178,7 +178,7 @@ class _Messages:
             values = column(slot, known.values)
         return Lists(sizes, values, slot.type, one.place)
 
-    def _refuse_twins(self, one: WiredSlot, rows: np.ndarray, entries: Column) -> None:
+    def _refuse_twins(self, one: WiredSlot, rows: np.ndarray, entries: BinaryColumn) -> None:
         """Rows that have a number twice as a key; of texts the column itself says so."""
         keys = entries.fields[0] if isinstance(entries, Structs) else None
         if not isinstance(keys, Numbers) or not len(rows):
@@ -200,21 +200,21 @@ class _Messages:
 
     # --- what both have ---------------------------------------------------------------------------------------
 
-    def _inside(self, one: WiredSlot, found: Found) -> tuple[Column, np.ndarray]:
+    def _inside(self, one: WiredSlot, found: Occurrences) -> tuple[BinaryColumn, np.ndarray]:
         """The messages in a field as what they stand for, and what is wrong with each."""
         if one.inside is None:
             raise TypeError(f"{one.slot.name} holds no message")
-        cursor = Cursor(self._cursor.batch, found.at.copy(), found.at + found.value.view(np.int64))
+        cursor = LockstepCursor(self._cursor.batch, found.at.copy(), found.at + found.value.view(np.int64))
         messages = _Messages(self._out, self._budget, cursor, one.inside, self._owner[found.rows])
-        record: Column = messages.record()
+        record: BinaryColumn = messages.record()
         if one.slot.unwrapped and isinstance(record, Structs):
             record = messages.stands_for(one, record)
         return record, cursor.bad
 
-    def stands_for(self, one: WiredSlot, record: Structs) -> Column:
+    def stands_for(self, one: WiredSlot, record: Structs) -> BinaryColumn:
         """What these messages are made in the stead of which they are a column."""
         if one.slot.unwrapped == "value":
-            value: Column = record.fields[0]
+            value: BinaryColumn = record.fields[0]
             return value
         if one.slot.unwrapped == "timestamp":
             return self.instants(record, one.items)
@@ -248,13 +248,13 @@ class _Messages:
         self._cursor.refuse(which, np.full(len(which), number, self._cursor.bad.dtype))
 
 
-def _merged(parts: list[Found]) -> Found:
+def _merged(parts: list[Occurrences]) -> Occurrences:
     """What was found in parts, ascending: places of later rows lie behind those of earlier ones."""
     if len(parts) <= 1:
         return parts[0] if parts else _NOTHING
-    whole = Found(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+    whole = Occurrences(*(np.concatenate(part) for part in zip(*parts, strict=True)))
     order = np.argsort(whole.at, kind="stable")
-    return Found(*(part[order] for part in whole))
+    return Occurrences(*(part[order] for part in whole))
 
 
 def _numbers_of(known: Scalars, place: int) -> np.ndarray:

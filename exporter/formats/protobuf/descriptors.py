@@ -20,7 +20,7 @@ from exporter.errors import ConfigError
 from exporter.formats.binary.decimals import DIGITS_MAX
 from exporter.formats.protobuf.compile import descriptor_set
 from exporter.formats.protobuf.known import KNOWN
-from exporter.formats.protobuf.model import DECIMAL, Descriptors, Field, Kind, Message
+from exporter.formats.protobuf.model import DECIMAL, Descriptors, Kind, Message, ProtobufField
 from exporter.text import shorten
 
 GOOGLE = "google/protobuf/"
@@ -239,11 +239,11 @@ def _message(message: Any, options: _FieldOptions) -> Message:
     return Message(message.full_name, fields, message.GetOptions().map_entry)
 
 
-def _field(field: Any, options: _FieldOptions) -> Field:
+def _field(field: Any, options: _FieldOptions) -> ProtobufField:
     oneof = field.containing_oneof
     real = oneof is not None and not (len(oneof.fields) == 1 and oneof.name == f"_{field.name}")
     holds = field.message_type or field.enum_type
-    return Field(
+    return ProtobufField(
         field.name,
         field.number,
         _KINDS[field.type],

@@ -22,18 +22,18 @@ from exporter.core.routing import Routing, TypeFrom
 from exporter.core.schemas import KnownSchemas
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
-from exporter.formats.binary.cursor import Batch
-from exporter.formats.binary.reasons import Places
-from exporter.formats.envelopes.typed import Fits, Fitted, fits_of, source_types
+from exporter.formats.binary.cursor import ValueBytes
+from exporter.formats.binary.reasons import ReasonPaths
+from exporter.formats.envelopes.typed import Fits, FittedEvents, fits_of, source_types
 from exporter.formats.format import Read
 from exporter.formats.frames import NO_ID, confluent_ids
 from exporter.formats.joined import joined
 from exporter.formats.protobuf.heads import heads
-from exporter.formats.protobuf.writers import Writer, own_writer, structs_in, writer_of
+from exporter.formats.protobuf.writers import ProtobufWriter, own_writer, structs_in, writer_of
 from exporter.formats.schema import arrow_schema
-from exporter.formats.typed.asked import Asked
-from exporter.formats.typed.compiled import Unfit
-from exporter.formats.typed.events import EventType
+from exporter.formats.typed.asked import TypedAsked
+from exporter.formats.typed.compiled import UnfitType
+from exporter.formats.typed.events import EventTypeReader
 from exporter.formats.typed.fit import nothing_read
 
 IMAGES = ("before.", "after.")
@@ -43,11 +43,11 @@ NO_FRAME = "not_framed: the value does not begin with 00 and the id of a schema"
 NO_INDEXES = "not_framed: the indexes of the message behind the schema's id are damaged"
 
 
-class Group(NamedTuple):
+class WriterValues(NamedTuple):
     """Values of one writer. shown: how reasons call its schema. skipped: bytes in front of each row's message."""
 
     shown: str
-    writer: Writer
+    writer: ProtobufWriter
     rows: np.ndarray
     skipped: int | np.ndarray
 
@@ -101,15 +101,15 @@ class Sorter:
         return self
 
     @cached_property
-    def _own(self) -> Writer:
+    def _own(self) -> ProtobufWriter:
         return own_writer(self._form, self._structs)
 
-    def groups(self, values: pa.BinaryArray, batch: Batch, refused: dict[int, str]) -> Iterator[Group]:
+    def groups(self, values: pa.BinaryArray, batch: ValueBytes, refused: dict[int, str]) -> Iterator[WriterValues]:
         """Values by their writers, all that can be read; the others are put among the refused. Null ones are not
         looked at."""
         there = values.is_valid().to_numpy(zero_copy_only=False)
         if not self._form.has_ids:
-            yield Group("", self._own, np.flatnonzero(there), 0)
+            yield WriterValues("", self._own, np.flatnonzero(there), 0)
             return
         ids = confluent_ids(values)
         refused |= dict.fromkeys(np.flatnonzero(there & (ids == NO_ID)).tolist(), NO_FRAME)
@@ -125,14 +125,14 @@ class Sorter:
                     refused |= dict.fromkeys(framed[some].tolist(), f"unknown_schema_id: {called}")
                 else:
                     writer = writer_of(text, place, self._form.schemas, self._structs)
-                    yield Group(f"id {called}", writer, framed[some], found.skipped[some])
+                    yield WriterValues(f"id {called}", writer, framed[some], found.skipped[some])
 
 
-def _batch(values: pa.BinaryArray) -> Batch:
-    return Batch(values, Places(["$"]))
+def _batch(values: pa.BinaryArray) -> ValueBytes:
+    return ValueBytes(values, ReasonPaths(["$"]))
 
 
-def _unresolvable(group: Group, why: object) -> dict[int, str]:
+def _unresolvable(group: WriterValues, why: object) -> dict[int, str]:
     """Of each row of a group the reason that there is no way to read it."""
     of = f"{group.shown}: " if group.shown else ""
     return dict.fromkeys(group.rows.tolist(), f"unresolvable_schema: {of}{why}")
@@ -163,7 +163,7 @@ class ProtobufPeek:
         at[every] = np.arange(len(every))
         return pa.concat_arrays(found).take(pa.array(at, mask=at < 0)), reasons
 
-    def _by_name(self, group: Group, reasons: dict[int, str]) -> tuple[np.ndarray, pa.StringArray]:
+    def _by_name(self, group: WriterValues, reasons: dict[int, str]) -> tuple[np.ndarray, pa.StringArray]:
         name = group.writer.name
         if not name:
             reasons |= _unresolvable(group, group.writer.why)
@@ -172,7 +172,9 @@ class ProtobufPeek:
             name = name.rpartition(".")[2]
         return group.rows, pa.repeat(pa.scalar(name, pa.string()), len(group.rows))
 
-    def _by_field(self, group: Group, batch: Batch, reasons: dict[int, str]) -> tuple[np.ndarray, pa.StringArray]:
+    def _by_field(
+        self, group: WriterValues, batch: ValueBytes, reasons: dict[int, str]
+    ) -> tuple[np.ndarray, pa.StringArray]:
         writer, path = group.writer, self._source.name.split(".")
         if writer.wired is None:
             reasons |= _unresolvable(group, writer.why)
@@ -182,40 +184,40 @@ class ProtobufPeek:
             reasons |= why
             return rows, types
         try:
-            EventType(writer.wired.type, tuple(path))
-        except Unfit as unfit:
+            EventTypeReader(writer.wired.type, tuple(path))
+        except UnfitType as unfit:
             reasons |= _unresolvable(group, unfit)
             return group.rows[:0], pa.nulls(0, pa.string())
         typed = writer.reads(batch, group.rows, group.skipped, path)
         reasons |= typed.refused
-        types, why = EventType(typed.record.type, tuple(path)).peeked(typed.record)
+        types, why = EventTypeReader(typed.record.type, tuple(path)).peeked(typed.record)
         reasons |= {int(typed.rows[at]): reason for at, reason in why.items()}
         return typed.rows, types
 
 
 def _stands_at(
-    group: Group, batch: Batch, path: Sequence[str]
+    group: WriterValues, batch: ValueBytes, path: Sequence[str]
 ) -> tuple[np.ndarray, pa.Array, Mapping[int, str]] | None:
     """The rows of a group that can be read, the texts at a path, and why others cannot be; None: there are no texts."""
     wired = group.writer.wired
     if wired is None:
         return None
     try:
-        EventType(wired.type, tuple(path))
-    except Unfit:
+        EventTypeReader(wired.type, tuple(path))
+    except UnfitType:
         return None
     typed = group.writer.reads(batch, group.rows, group.skipped, path)
-    return typed.rows, EventType(typed.record.type, tuple(path)).of(typed.record), typed.refused
+    return typed.rows, EventTypeReader(typed.record.type, tuple(path)).of(typed.record), typed.refused
 
 
 class ProtobufReader:
     """See Reader. Keeps what is compiled per writer."""
 
-    def __init__(self, sorter: Sorter, asked: Asked, fits: Fits) -> None:
+    def __init__(self, sorter: Sorter, asked: TypedAsked, fits: Fits) -> None:
         self._sorter = sorter
         self._asked = asked
         self._made = fits
-        self._fits: dict[tuple[str, int], tuple[Writer, Fitted]] = {}
+        self._fits: dict[tuple[str, int], tuple[ProtobufWriter, FittedEvents]] = {}
 
     def read(self, values: pa.BinaryArray) -> Read:
         """See Reader."""
@@ -229,7 +231,7 @@ class ProtobufReader:
             return nothing_read(self._asked, refused)
         return replace(reads[0], refused=refused) if len(reads) == 1 else joined(reads, refused)
 
-    def _of(self, group: Group, batch: Batch) -> Read:
+    def _of(self, group: WriterValues, batch: ValueBytes) -> Read:
         if group.writer.wired is None:
             return nothing_read(self._asked, _unresolvable(group, group.writer.why))
         key = (group.shown, id(group.writer))  # of no other one as long as this one is kept

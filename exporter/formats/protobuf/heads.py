@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from exporter.formats.binary.cursor import Batch, Cursor
+from exporter.formats.binary.cursor import LockstepCursor, ValueBytes
 from exporter.formats.frames import HEAD
 
 DEPTH_MAX = 32
@@ -33,7 +33,7 @@ class Heads(NamedTuple):
     damaged: np.ndarray
 
 
-def heads(batch: Batch, rows: np.ndarray) -> Heads:
+def heads(batch: ValueBytes, rows: np.ndarray) -> Heads:
     """Read what stands behind the ids of some values; the batch's places have one path at least."""
     cursor = batch.cursor(rows, HEAD)
     begin = cursor.pos.copy()
@@ -57,7 +57,7 @@ def heads(batch: Batch, rows: np.ndarray) -> Heads:
     return Heads(skipped, _grouped(indexes, well), damaged)
 
 
-def _index(cursor: Cursor) -> np.ndarray:
+def _index(cursor: LockstepCursor) -> np.ndarray:
     """The next index of each row; negative for one that there cannot be."""
     found = cursor.zigzag(_ROOT)
     return np.where(found < 1 << 31, found, -1)

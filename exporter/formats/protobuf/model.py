@@ -28,7 +28,7 @@ WIRE: Mapping[str, int] = {
 
 
 @dataclass(frozen=True)
-class Field:
+class ProtobufField:
     """One field of a message.
 
     presence: whether a message says that the field is absent; else absent is its default. required: proto2's. oneof:
@@ -52,7 +52,7 @@ class Message:
     """name: full, with the package. fields: by their numbers. entry: whether it is made for the entries of a map."""
 
     name: str
-    fields: tuple[Field, ...]
+    fields: tuple[ProtobufField, ...]
     entry: bool = False
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from exporter.formats.binary.cursor import Batch, Cursor
+from exporter.formats.binary.cursor import LockstepCursor, ValueBytes
 from exporter.formats.binary.reasons import Kind, number_of
 from exporter.formats.protobuf.model import FIXED64, VARINT, WIRE
-from exporter.formats.protobuf.plan import Slot
-from exporter.formats.protobuf.scan import Found
+from exporter.formats.protobuf.plan import FieldPlan
+from exporter.formats.protobuf.scan import Occurrences
 
 
-def unpacked(batch: Batch, slot: Slot, pieces: Found, place: int) -> tuple[Found, np.ndarray]:
+def unpacked(batch: ValueBytes, slot: FieldPlan, pieces: Occurrences, place: int) -> tuple[Occurrences, np.ndarray]:
     """The numbers of some pieces, each as if it stood alone, and of each piece why it is refused; 0 is no reason.
 
     What is said of a piece does not depend on the others; numbers of one that is refused may be left out.
@@ -22,7 +22,7 @@ def unpacked(batch: Batch, slot: Slot, pieces: Found, place: int) -> tuple[Found
         bad = np.where(sizes % width != 0, number_of(place, Kind.TRUNCATED), 0)
         of, nth = _ranges(np.where(bad == 0, sizes // width, 0))
         at = begins[of] + nth * width
-        return Found(pieces.rows[of], at, at.view(np.uint64)), bad
+        return Occurrences(pieces.rows[of], at, at.view(np.uint64)), bad
     cut = (sizes > 0) & (batch.data[begins + sizes - 1] >= 0x80)
     bad = np.where(cut, number_of(place, Kind.TRUNCATED), 0)
     of, nth = _ranges(np.where(cut, 0, sizes))
@@ -30,9 +30,9 @@ def unpacked(batch: Batch, slot: Slot, pieces: Found, place: int) -> tuple[Found
     last = np.flatnonzero(batch.data[every] < 0x80)
     first = np.concatenate([np.zeros(1, np.int64), last[:-1] + 1])[: len(last)]
     at, of = every[first], of[first]
-    cursor = Cursor(batch, at, every[last] + 1)
+    cursor = LockstepCursor(batch, at, every[last] + 1)
     value = cursor.varint(place)
-    found = Found(pieces.rows[of], every[first], value)
+    found = Occurrences(pieces.rows[of], every[first], value)
     if cursor.bad.any():
         bad[of[cursor.bad != 0]] = number_of(place, Kind.BAD_VARINT)
         found = found.where(cursor.bad == 0)

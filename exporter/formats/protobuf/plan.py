@@ -20,7 +20,7 @@ from typing import Literal, TypeAlias
 
 import pyarrow as pa
 
-from exporter.formats.protobuf.model import DECIMAL, LENGTH, WIRE, Descriptors, Field, Kind, Message
+from exporter.formats.protobuf.model import DECIMAL, LENGTH, WIRE, Descriptors, Kind, Message, ProtobufField
 from exporter.formats.schema import SCHEMA_DEPTH_MAX
 
 FIELDS_MAX = 10_000
@@ -61,7 +61,7 @@ Unwrapped: TypeAlias = Literal["", "timestamp", "value", "date", "decimal"]
 
 
 @dataclass(frozen=True)
-class Slot:
+class FieldPlan:
     """One field as it is read. name: of the column. message: what is in each value; None for scalars.
 
     one: Arrow type of one value; type: of the column. width: bytes that one value takes in Arrow at least. presence:
@@ -79,7 +79,7 @@ class Slot:
     required: bool = False
     oneof: str = ""
     names: tuple[tuple[int, str], ...] = ()
-    message: Plan | None = None
+    message: MessagePlan | None = None
     unwrapped: Unwrapped = ""
 
     @property
@@ -94,11 +94,11 @@ class Slot:
 
 
 @dataclass(frozen=True)
-class Plan:
+class MessagePlan:
     """How one message is read. name: full. slots: by their numbers. entry: of a map: its values are never absent."""
 
     name: str
-    slots: tuple[Slot, ...]
+    slots: tuple[FieldPlan, ...]
     entry: bool = False
 
     @property
@@ -118,7 +118,7 @@ def plan_of(
     wanted: Descriptors | None = None,
     refused: dict[str, str] | None = None,
     structs: frozenset[str] = frozenset(),
-) -> Plan:
+) -> MessagePlan:
     """The plan of a message by its full name. wanted: descriptors of the reader: if they have a message of that name,
     its fields are called as there. refused: path -> why no column holds what is there, grows: it is read as bytes.
     structs: paths, `a.b`, in small letters, of dates and decimals that stay messages.
@@ -144,7 +144,7 @@ class _Planner:
         self._structs = structs
         self._left = FIELDS_MAX
 
-    def plan(self, message: Message, other: Message | None, path: str, above: tuple[str, ...]) -> Plan:
+    def plan(self, message: Message, other: Message | None, path: str, above: tuple[str, ...]) -> MessagePlan:
         """above: the messages that this one stands in."""
         self._left -= len(message.fields)
         if self._left < 0:
@@ -159,16 +159,16 @@ class _Planner:
             if seen.setdefault(slot.name, slot.number) != slot.number:
                 why = f"it would be the name of two fields, {seen[slot.name]} and {slot.number}"
                 raise Unusable(f"{path}.{slot.name}", why)
-        return Plan(message.name, slots, message.entry)
+        return MessagePlan(message.name, slots, message.entry)
 
     def _slot(
-        self, field: Field, other: Field | None, message: Message, path: str, above: tuple[str, ...]
-    ) -> Slot:
+        self, field: ProtobufField, other: ProtobufField | None, message: Message, path: str, above: tuple[str, ...]
+    ) -> FieldPlan:
         name = other.name if other else field.name
         path = path if _is_value_of_map(message, field) else f"{path}.{name}"
         if field.kind == "group":
             raise Unusable(path, "it is a group, which is not read")
-        made = Slot(
+        made = FieldPlan(
             name, field.number, field.kind, "list" if field.repeated else "one", pa.null(), pa.null(), 4,
             presence=field.presence and not message.entry,
             required=field.required and not message.entry,
@@ -194,7 +194,7 @@ class _Planner:
         return replace(made, type=_list(one) if field.repeated else one)
 
     @staticmethod
-    def _unheld(field: Field, above: tuple[str, ...]) -> str:
+    def _unheld(field: ProtobufField, above: tuple[str, ...]) -> str:
         """Why no column can hold a message; empty if one can."""
         if field.kind != "message":
             return ""
@@ -202,7 +202,7 @@ class _Planner:
             return f"{field.of} can hold itself"
         return f"messages are nested deeper than {SCHEMA_DEPTH_MAX} levels" if len(above) >= SCHEMA_DEPTH_MAX else ""
 
-    def _stands_for(self, field: Field, inside: Plan, path: str) -> tuple[Unwrapped, pa.DataType, int]:
+    def _stands_for(self, field: ProtobufField, inside: MessagePlan, path: str) -> tuple[Unwrapped, pa.DataType, int]:
         """What a message in a field is made, its type, and the bytes that one takes."""
         like = [(slot.number, slot.kind, slot.shape) for slot in inside.slots]
         stays = path.replace("[]", "").replace("{}", "").removeprefix("$.").lower() in self._structs
@@ -216,7 +216,9 @@ class _Planner:
             return "decimal", pa.decimal128(*field.decimal), 16
         return "", inside.type, inside.width
 
-    def _inside(self, field: Field, other: Field | None, path: str, above: tuple[str, ...]) -> Plan:
+    def _inside(
+        self, field: ProtobufField, other: ProtobufField | None, path: str, above: tuple[str, ...]
+    ) -> MessagePlan:
         message, wanted = self._written.messages[field.of], None
         if self._wanted and other and other.kind == "message":
             wanted = self._wanted.messages.get(other.of)
@@ -226,7 +228,7 @@ class _Planner:
         return self.plan(message, wanted, path + ("{}" if has_texts else "[]" if field.repeated else ""), above)
 
 
-def _is_value_of_map(message: Message, field: Field) -> bool:
+def _is_value_of_map(message: Message, field: ProtobufField) -> bool:
     """Whether a field is the value of a map, not of a list of keys and values."""
     return message.entry and field.number == 2 and message.fields[0].kind == "string"
 

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from exporter.formats.binary.columns import Column, Numbers, Spans, Symbols, Valid
-from exporter.formats.binary.cursor import Batch
+from exporter.formats.binary.columns import BinaryColumn, Numbers, Spans, Symbols, Valid
+from exporter.formats.binary.cursor import ValueBytes
 from exporter.formats.binary.reasons import Kind
-from exporter.formats.protobuf.plan import Slot
+from exporter.formats.protobuf.plan import FieldPlan
 
 NO_REASON = -1
 _ONE = np.uint64(1)
@@ -25,12 +25,12 @@ class Scalars(NamedTuple):
     wrong: np.ndarray | None = None
 
 
-def is_text(slot: Slot) -> bool:
+def is_text(slot: FieldPlan) -> bool:
     """Whether values are bytes that lie in the batch."""
     return slot.kind in ("string", "bytes")
 
 
-def scalars(slot: Slot, batch: Batch, at: np.ndarray, value: np.ndarray) -> Scalars:
+def scalars(slot: FieldPlan, batch: ValueBytes, at: np.ndarray, value: np.ndarray) -> Scalars:
     """The numbers of a field that is no text and no message. Enums are positions among slot.names."""
     kind = slot.kind
     if kind == "uint64":
@@ -53,7 +53,7 @@ def scalars(slot: Slot, batch: Batch, at: np.ndarray, value: np.ndarray) -> Scal
     return Scalars(word.astype(np.int64) if kind == "fixed32" else word.view(_WORDS[kind]))
 
 
-def column(slot: Slot, values: np.ndarray, valid: Valid = None) -> Column:
+def column(slot: FieldPlan, values: np.ndarray, valid: Valid = None) -> BinaryColumn:
     """Numbers as a column of slot.one. valid: where there is one."""
     if slot.kind == "enum":
         return Symbols(values, pa.array([name for _, name in slot.names], pa.string()), valid)
@@ -64,12 +64,12 @@ def column(slot: Slot, values: np.ndarray, valid: Valid = None) -> Column:
     return Numbers(values, slot.one, valid)
 
 
-def absent(slot: Slot) -> int:
+def absent(slot: FieldPlan) -> int:
     """What stands for a number that is not there: 0, of an enum the name of it."""
     return next((at for at, (number, _) in enumerate(slot.names) if number == 0), 0)
 
 
-def spans(slot: Slot, at: np.ndarray, value: np.ndarray, place: int, valid: Valid = None) -> Column:
+def spans(slot: FieldPlan, at: np.ndarray, value: np.ndarray, place: int, valid: Valid = None) -> BinaryColumn:
     """Texts or bytes at ascending places."""
     return Spans(at, value.view(np.int64), slot.one, place, valid=valid)
 
@@ -83,7 +83,7 @@ def _zigzag(value: np.ndarray) -> np.ndarray:
     return signed
 
 
-def _enum(slot: Slot, whole: np.ndarray) -> Scalars:
+def _enum(slot: FieldPlan, whole: np.ndarray) -> Scalars:
     """Positions among the names. What no int32 holds is out of range; another number has no name."""
     known = np.array([number for number, _ in slot.names], np.int64)
     order = np.argsort(known)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from exporter.formats.binary.cursor import Cursor
+from exporter.formats.binary.cursor import LockstepCursor
 from exporter.formats.binary.reasons import Kind, number_of
 from exporter.formats.protobuf.model import END_GROUP, FIXED32, FIXED64, LENGTH, VARINT
 from exporter.formats.protobuf.wired import Tagged, Wired
@@ -31,7 +31,7 @@ NONE = 0
 """The tag of a row that has come to its end, or is refused; there is no such tag."""
 
 
-class Found(NamedTuple):
+class Occurrences(NamedTuple):
     """Some occurrences of a field. rows: of each the row. at: int64: of each the place in the data; ascending with the
     rows. value: uint64: the number that stands there; of what has a length, this; of what is fixed, nothing."""
 
@@ -39,12 +39,12 @@ class Found(NamedTuple):
     at: np.ndarray
     value: np.ndarray
 
-    def where(self, mask: np.ndarray) -> Found:
+    def where(self, mask: np.ndarray) -> Occurrences:
         """Some of them."""
-        return Found(self.rows[mask], self.at[mask], self.value[mask])
+        return Occurrences(self.rows[mask], self.at[mask], self.value[mask])
 
 
-def scan(cursor: Cursor, wired: Wired) -> dict[int, list[Found]]:
+def scan(cursor: LockstepCursor, wired: Wired) -> dict[int, list[Occurrences]]:
     """Read all of each row. By tag what was found, in parts of any order; each part has a row once, or is sorted.
 
     What is wrong with a row is in the cursor's `bad`.
@@ -55,14 +55,14 @@ def scan(cursor: Cursor, wired: Wired) -> dict[int, list[Found]]:
 class _Scan:
     """One scan. tag: uint32 per row: the one that is read and not yet followed."""
 
-    def __init__(self, cursor: Cursor, wired: Wired) -> None:
+    def __init__(self, cursor: LockstepCursor, wired: Wired) -> None:
         self._cursor = cursor
         self._wired = wired
-        self._found: dict[int, list[Found]] = {}
+        self._found: dict[int, list[Occurrences]] = {}
         self._tag = np.zeros(len(cursor), np.uint32)
         self._unknown: dict[int, int] = {}
 
-    def done(self) -> dict[int, list[Found]]:
+    def done(self) -> dict[int, list[Occurrences]]:
         self._tag = self._peeked(self._cursor)
         waiting, rounds = np.flatnonzero(self._tag), 0
         while len(waiting):
@@ -78,7 +78,7 @@ class _Scan:
                 self._walk_all(waiting)
         return self._found
 
-    def _peeked(self, cursor: Cursor) -> np.ndarray:
+    def _peeked(self, cursor: LockstepCursor) -> np.ndarray:
         """Pass over the next tag of each row, which may be NONE."""
         pos, end = cursor.pos, cursor.end
         more = pos < end
@@ -95,7 +95,7 @@ class _Scan:
             cursor.fail(nothing, self._wired.place, Kind.BAD_TAG)
         return tag
 
-    def _long_tags(self, cursor: Cursor, at: np.ndarray, tag: np.ndarray) -> None:
+    def _long_tags(self, cursor: LockstepCursor, at: np.ndarray, tag: np.ndarray) -> None:
         some = cursor.take(at)
         begin = some.pos
         value = some.varint(self._wired.place)
@@ -125,22 +125,22 @@ class _Scan:
                 self._walk_all(rows)
                 return
 
-    def _keep(self, tag: int, found: Found, cursor: Cursor) -> None:
+    def _keep(self, tag: int, found: Occurrences, cursor: LockstepCursor) -> None:
         """Note what was read. Rows that failed are left where they read nothing of anybody's."""
         if cursor.bad.any():
             found = found.where(cursor.bad == 0)
             cursor.pos = np.where(cursor.bad == 0, cursor.pos, 0)
         self._found.setdefault(tag, []).append(found)
 
-    def _read(self, cursor: Cursor, rows: np.ndarray, means: Tagged) -> Found:
+    def _read(self, cursor: LockstepCursor, rows: np.ndarray, means: Tagged) -> Occurrences:
         if means.wire == VARINT:
             at = cursor.pos
-            return Found(rows, at, cursor.varint(means.place))
+            return Occurrences(rows, at, cursor.varint(means.place))
         if means.wire == LENGTH:
             size = cursor.varint(means.place)
-            return Found(rows, cursor.span(size.view(np.int64), means.place), size)
+            return Occurrences(rows, cursor.span(size.view(np.int64), means.place), size)
         at = cursor.fixed(8 if means.wire == FIXED64 else 4, means.place)
-        return Found(rows, at, at.view(np.uint64))
+        return Occurrences(rows, at, at.view(np.uint64))
 
     def _judged(self, waiting: np.ndarray) -> np.ndarray:
         """Refuse rows whose tag is none of the message's; the others."""
@@ -195,7 +195,7 @@ class _Scan:
         self._tag[row] = tag
         for of, (places, values) in found.items():
             rows = np.full(len(places), row, np.int64)
-            part = Found(rows, np.frombuffer(places, np.int64), np.frombuffer(values, np.uint64))
+            part = Occurrences(rows, np.frombuffer(places, np.int64), np.frombuffer(values, np.uint64))
             self._found.setdefault(of, []).append(part)
 
 

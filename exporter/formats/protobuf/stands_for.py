@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from exporter.formats.binary.columns import Numbers, Spans, Structs
-from exporter.formats.binary.cursor import Batch
+from exporter.formats.binary.cursor import ValueBytes
 from exporter.formats.binary.decimals import DIGITS_MAX, decimals
 
 YEARS = (1, 9999)
@@ -24,7 +24,7 @@ def days(record: Structs) -> tuple[Numbers, np.ndarray]:
     return Numbers(found.astype(np.int64).astype(np.int32), pa.date32()), odd
 
 
-def numbers(batch: Batch, record: Structs, kind: pa.Decimal128Type) -> tuple[Numbers, np.ndarray]:
+def numbers(batch: ValueBytes, record: Structs, kind: pa.Decimal128Type) -> tuple[Numbers, np.ndarray]:
     """The decimals of whole numbers and scales, and which are none: without bytes, or with digits that the column has
     no place for. A message's own precision says nothing that the number does not."""
     spans, _, scales = record.fields

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from exporter.formats.binary.reasons import Places
+from exporter.formats.binary.reasons import ReasonPaths
 from exporter.formats.protobuf.model import LENGTH, WIRE
-from exporter.formats.protobuf.plan import Plan, Slot
+from exporter.formats.protobuf.plan import FieldPlan, MessagePlan
 
 
 class Tagged(NamedTuple):
@@ -26,7 +26,7 @@ class Tagged(NamedTuple):
 class WiredSlot:
     """A slot of a message. place: of the field. items: of one item of its list; else as place. inside: its message."""
 
-    slot: Slot
+    slot: FieldPlan
     place: int
     items: int
     inside: Wired | None
@@ -36,7 +36,7 @@ class WiredSlot:
 class Wired:
     """A message at one place of a schema. tags: by their numbers, as writers send them. numbers: field -> its place."""
 
-    plan: Plan
+    plan: MessagePlan
     path: str
     place: int
     slots: tuple[WiredSlot, ...]
@@ -59,7 +59,7 @@ class Wired:
         return dataclasses.replace(self, slots=tuple(kept))
 
 
-def wired(plan: Plan, places: Places, path: str = "$") -> Wired:
+def wired(plan: MessagePlan, places: ReasonPaths, path: str = "$") -> Wired:
     """Give each field of a plan, and each message in it, its place."""
     slots, tags, numbers = [], {}, {}
     place = places.add(path)

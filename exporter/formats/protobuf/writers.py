@@ -13,8 +13,8 @@ import pyarrow as pa
 from exporter.core.schemas import SchemaText
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
-from exporter.formats.binary.cursor import Batch
-from exporter.formats.binary.reasons import Places
+from exporter.formats.binary.cursor import ValueBytes
+from exporter.formats.binary.reasons import ReasonPaths
 from exporter.formats.protobuf.decode import decoded
 from exporter.formats.protobuf.descriptors import BadSchema, descriptors
 from exporter.formats.protobuf.model import Descriptors
@@ -31,7 +31,7 @@ _PARTS = {"year", "month", "day", "value", "precision", "scale"}
 
 
 @dataclass(frozen=True)
-class Writer:
+class ProtobufWriter:
     """One message of one schema. name: its full name; empty if there is none. why: it cannot be read; empty if it can.
 
     places: the paths of its reasons.
@@ -40,9 +40,9 @@ class Writer:
     name: str
     why: str
     wired: Wired | None
-    places: Places
+    places: ReasonPaths
 
-    def reads(self, batch: Batch, rows: np.ndarray, skipped: int | np.ndarray, path: Sequence[str] = ()) -> Typed:
+    def reads(self, batch: ValueBytes, rows: np.ndarray, skipped: int | np.ndarray, path: Sequence[str] = ()) -> Typed:
         """Some values of a batch, none null. skipped: bytes of each in front of its message. path: only what stands
         there is made a column."""
         if self.wired is None:
@@ -68,32 +68,32 @@ def writer_of(
     place: tuple[int, ...] | str,
     wanted: tuple[tuple[str, str], ...],
     structs: frozenset[str] = frozenset(),
-) -> Writer:
+) -> ProtobufWriter:
     """The writer of a schema. place: message indexes, or a full name. wanted: files of the reader's schemas. structs:
     see plan_of.
 
     Raises ConfigError if what reads descriptors is not installed, or if a file of the reader cannot be used.
     """
     name = place if isinstance(place, str) else ""
-    places = Places()
+    places = ReasonPaths()
     try:
         if schema.why:
-            return Writer(name, schema.why, None, places)
+            return ProtobufWriter(name, schema.why, None, places)
         written = _descriptors(schema)
         if not isinstance(place, str):
             shown = ".".join(map(str, place))
             name = written.places.get(place, "")
             if not name:
-                return Writer("", f"its file has no message {shown}", None, places)
+                return ProtobufWriter("", f"its file has no message {shown}", None, places)
         plan = plan_of(written, name, _with_message(wanted, name), structs=structs)
     except BadSchema as error:
-        return Writer(name, error.message, None, places)
+        return ProtobufWriter(name, error.message, None, places)
     except Unusable as error:
-        return Writer(name, str(error), None, places)
-    return Writer(name, "", wired(plan, places), places)
+        return ProtobufWriter(name, str(error), None, places)
+    return ProtobufWriter(name, "", wired(plan, places), places)
 
 
-def own_writer(form: ValueFormat, structs: frozenset[str] = frozenset()) -> Writer:
+def own_writer(form: ValueFormat, structs: frozenset[str] = frozenset()) -> ProtobufWriter:
     """The writer of values without a frame. structs: see plan_of.
 
     Raises ConfigError if the settings do not say which message they are.

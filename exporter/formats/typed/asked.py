@@ -12,13 +12,13 @@ from exporter.core.routing import Routing
 from exporter.errors import ConfigError
 from exporter.formats.cased import Spelling, spelled_type
 from exporter.formats.marks import declared_only, has_evolved, holds_json, is_evolved
-from exporter.formats.said import Said
+from exporter.formats.said import SaidType
 
 Path = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Asked:
+class TypedAsked:
     """What one routing configuration asks for, before any writer is known.
 
     schema: all columns that are returned. read: those that are filled, with their marks: without what nobody declared
@@ -27,7 +27,7 @@ class Asked:
     is before anything here looks at it.
     """
 
-    said: Said
+    said: SaidType
     schema: pa.Schema
     read: pa.Schema
     route: Path | None
@@ -37,14 +37,14 @@ class Asked:
     spelling: Spelling | None = None
 
     @classmethod
-    def by(cls, event_type: str, schema: pa.Schema, routing: Routing) -> Asked:
+    def by(cls, event_type: str, schema: pa.Schema, routing: Routing) -> TypedAsked:
         """schema: columns as formats/schema.py makes them. Raises ConfigError if a declared one is in the way."""
         time, kind = routing.event_time, routing.type_from
         drops = routing.unknown_fields != "rescue" and has_evolved(schema)
         spelling = Spelling.of(schema) if routing.ignores_case(event_type) else None
         as_is = spelling or Spelling({})
         asked = cls(
-            Said(event_type, routing),
+            SaidType(event_type, routing),
             schema,
             declared_only(schema) if drops else schema,
             tuple(as_is.path(kind.name.split("."))) if kind.kind == "json" else None,

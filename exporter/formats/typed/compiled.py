@@ -10,9 +10,18 @@ import pyarrow as pa
 from exporter.formats.marks import bare, holds_json, is_evolved
 from exporter.formats.typed.asked import Path
 from exporter.formats.typed.casts import cast_of
-from exporter.formats.typed.nodes import AnyJson, List, Map, Member, Node, Nothing, Scalar, Struct
+from exporter.formats.typed.nodes import (
+    AnyJson,
+    Scalar,
+    TypedList,
+    TypedMap,
+    TypedMember,
+    TypedNode,
+    TypedNothing,
+    TypedStruct,
+)
 from exporter.formats.typed.typed import KEPT
-from exporter.formats.typed.unknown import Unknown
+from exporter.formats.typed.unknown import UnknownPolicy
 
 _NAMES = {
     pa.int8(): "TINYINT", pa.int16(): "SMALLINT", pa.int32(): "INT", pa.int64(): "BIGINT", pa.float32(): "FLOAT",
@@ -21,7 +30,7 @@ _NAMES = {
 }  # fmt: skip
 
 
-class Unfit(Exception):
+class UnfitType(Exception):
     """A type never fits a declared column. path: collected from the inside out."""
 
     def __init__(self, what: str) -> None:
@@ -42,9 +51,13 @@ def sql_name(kind: pa.DataType) -> str:
 
 
 def struct_of(
-    source: pa.StructType, wanted: Iterable[pa.Field], known: frozenset[Path], unknown: Unknown, free: bool = False
-) -> Struct:
-    """known: paths from here that are no unknown fields. free: it stands in what nobody declared. Raises Unfit."""
+    source: pa.StructType,
+    wanted: Iterable[pa.Field],
+    known: frozenset[Path],
+    unknown: UnknownPolicy,
+    free: bool = False,
+) -> TypedStruct:
+    """known: paths from here that are no unknown fields. free: it stands in what nobody declared. Raises UnfitType."""
     wanted = list(wanted)
     at = {source.field(number).name: number for number in range(source.num_fields)}
     members = [_member(source, at.get(field.name), field, known, unknown, free) for field in wanted]
@@ -57,23 +70,23 @@ def struct_of(
             continue
         if below and pa.types.is_struct(kind):
             node = struct_of(kind, (), below, unknown, free)
-            members.append(Member(name, kind, at=number, node=node, held=False))
+            members.append(TypedMember(name, kind, at=number, node=node, held=False))
         else:
             others.append((number, name))
-    return Struct(members, others, bare(pa.struct(wanted)), unknown)
+    return TypedStruct(members, others, bare(pa.struct(wanted)), unknown)
 
 
 def _member(
-    source: pa.StructType, at: int | None, field: pa.Field, known: frozenset[Path], unknown: Unknown, free: bool
-) -> Member:
+    source: pa.StructType, at: int | None, field: pa.Field, known: frozenset[Path], unknown: UnknownPolicy, free: bool
+) -> TypedMember:
     free = free or is_evolved(field)
-    member = Member(field.name, bare(field.type), field.nullable or free, free)
+    member = TypedMember(field.name, bare(field.type), field.nullable or free, free)
     if at is None:
         return member
     below = _below(known, field.name)
     try:
         node = node_of(source.field(at).type, field, below, unknown, free)
-    except Unfit as unfit:
+    except UnfitType as unfit:
         if free:
             return member
         unfit.path.append(f".{field.name}")
@@ -81,38 +94,40 @@ def _member(
     return replace(member, at=at, node=node, known=() in below)
 
 
-def node_of(kind: pa.DataType, field: pa.Field, known: frozenset[Path], unknown: Unknown, free: bool) -> Node:
-    """The node of a field of a struct, an item or the value of a map. Raises Unfit."""
+def node_of(
+    kind: pa.DataType, field: pa.Field, known: frozenset[Path], unknown: UnknownPolicy, free: bool
+) -> TypedNode:
+    """The node of a field of a struct, an item or the value of a map. Raises UnfitType."""
     target, types = bare(field.type), pa.types
     if holds_json(field):
         return AnyJson()
     if types.is_null(kind):
-        return Nothing(target)
+        return TypedNothing(target)
     if types.is_struct(kind) and types.is_struct(target):
         return struct_of(kind, field.type, known, unknown, free)
     if types.is_list(kind) and types.is_list(target):
         item = field.type.value_field
-        return List(_item(kind.value_type, item, "[]", unknown, free), item.nullable or free, target, unknown)
+        return TypedList(_item(kind.value_type, item, "[]", unknown, free), item.nullable or free, target, unknown)
     if types.is_map(kind) and types.is_map(target) and kind.key_type == target.key_type:
         item = field.type.item_field
         free_item = free or is_evolved(item)
         try:
             node = _item(kind.item_type, item, "{}", unknown, free)
-        except Unfit:
+        except UnfitType:
             if not free_item:
                 raise
-            node = Nothing(bare(item.type))
-        return Map(node, item.nullable or free_item, free_item, target, unknown)
+            node = TypedNothing(bare(item.type))
+        return TypedMap(node, item.nullable or free_item, free_item, target, unknown)
     cast = None if types.is_nested(kind) or types.is_nested(target) else cast_of(kind, target, free)
     if cast is None:
-        raise Unfit(f"the writer has {sql_name(kind)}, which the column's {sql_name(target)} does not hold")
+        raise UnfitType(f"the writer has {sql_name(kind)}, which the column's {sql_name(target)} does not hold")
     return Scalar(target, cast, free)
 
 
-def _item(kind: pa.DataType, item: pa.Field, step: str, unknown: Unknown, free: bool) -> Node:
+def _item(kind: pa.DataType, item: pa.Field, step: str, unknown: UnknownPolicy, free: bool) -> TypedNode:
     try:
         return node_of(kind, item, frozenset(), unknown, free or is_evolved(item))
-    except Unfit as unfit:
+    except UnfitType as unfit:
         unfit.path.append(step)
         raise
 

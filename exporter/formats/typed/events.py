@@ -21,7 +21,7 @@ from exporter.arrow.rows import patched
 from exporter.formats.json.leaves import Means, leaf_of
 from exporter.formats.json.values import BadValue, Note
 from exporter.formats.typed.asked import Path
-from exporter.formats.typed.compiled import Unfit, sql_name
+from exporter.formats.typed.compiled import UnfitType, sql_name
 from exporter.text import shorten
 
 _NAIVE = pa.timestamp("us")
@@ -29,7 +29,7 @@ _ZONED = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d{1,6})?Z$"
 _read_time = leaf_of(US, Means()).read
 
 
-class Times(NamedTuple):
+class TypedTimes(NamedTuple):
     """times: US, or int64 in the unit. bad: row -> reason. cut: texts that lost digits which no column can hold."""
 
     times: pa.Array
@@ -37,17 +37,17 @@ class Times(NamedTuple):
     cut: int = 0
 
 
-class Place:
+class EventPlace:
     """Where something stands in a record."""
 
     def __init__(self, record: pa.StructType, path: Path, what: str) -> None:
-        """Raises Unfit if what is on the way is no struct."""
+        """Raises UnfitType if what is on the way is no struct."""
         self.path = path
         self.kind: pa.DataType | None = record
         self._indices: list[int] = []
         for depth, name in enumerate(path):
             if not pa.types.is_struct(self.kind):
-                unfit = Unfit(f"the writer has {sql_name(self.kind)}, but {what} stands below it")
+                unfit = UnfitType(f"the writer has {sql_name(self.kind)}, but {what} stands below it")
                 unfit.path += [f".{step}" for step in reversed(path[:depth])]
                 raise unfit
             at = self.kind.get_field_index(name)
@@ -61,19 +61,19 @@ class Place:
         """What stands there. `kind` is not None."""
         return pc.struct_field(record, indices=self._indices)
 
-    def unfit(self, what: str) -> Unfit:
+    def unfit(self, what: str) -> UnfitType:
         """What is wrong with its type."""
-        unfit = Unfit(f"the writer has {sql_name(self.kind)}, but it holds {what}")
+        unfit = UnfitType(f"the writer has {sql_name(self.kind)}, but it holds {what}")
         unfit.path += [f".{step}" for step in reversed(self.path)]
         return unfit
 
 
-class EventType:
+class EventTypeReader:
     """Reads event types."""
 
     def __init__(self, record: pa.StructType, path: Path) -> None:
-        """Raises Unfit."""
-        self._place = Place(record, path, "the event type")
+        """Raises UnfitType."""
+        self._place = EventPlace(record, path, "the event type")
         if self._place.kind is not None and not _is_any(self._place.kind, pa.types.is_string, pa.types.is_null):
             raise self._place.unfit("the event type")
 
@@ -97,29 +97,29 @@ class EventTimeOf:
     """Reads event times."""
 
     def __init__(self, record: pa.StructType, path: Path, unit: str) -> None:
-        """Raises Unfit."""
+        """Raises UnfitType."""
         self._iso = unit == "iso"
         what = "the event time" if self._iso else f"the event time in {unit}"
-        self._place = Place(record, path, what)
+        self._place = EventPlace(record, path, what)
         self._step = "$." + ".".join(path)
         kind, types = self._place.kind, pa.types
         numbers = (types.is_string,) if self._iso else (types.is_integer, _is_whole)
         if kind is not None and not _is_any(kind, types.is_null, types.is_timestamp, types.is_date, *numbers):
             raise self._place.unfit(what)
 
-    def of(self, record: pa.StructArray) -> Times:
+    def of(self, record: pa.StructArray) -> TypedTimes:
         """The event time of each record, null where there is none."""
         kind = self._place.kind
         if kind is None or pa.types.is_null(kind):
-            return Times(pa.nulls(len(record), US if self._iso else pa.int64()), {})
+            return TypedTimes(pa.nulls(len(record), US if self._iso else pa.int64()), {})
         sent = self._place.of(record)
         if pa.types.is_string(kind):
             return self._read(sent)
         if pa.types.is_date(kind):
-            return Times(sent.cast(_NAIVE).cast(US), {})
-        return Times(sent.cast(US), {}) if pa.types.is_timestamp(kind) else self._numbers(sent)
+            return TypedTimes(sent.cast(_NAIVE).cast(US), {})
+        return TypedTimes(sent.cast(US), {}) if pa.types.is_timestamp(kind) else self._numbers(sent)
 
-    def _numbers(self, sent: pa.Array) -> Times:
+    def _numbers(self, sent: pa.Array) -> TypedTimes:
         bad: dict[int, str] = {}
         if pa.types.is_decimal(sent.type) and sent.type.precision > 18:
             low, high = (pa.scalar(edge, pa.decimal128(19, 0)) for edge in (-(2**63), 2**63 - 1))
@@ -131,13 +131,13 @@ class EventTimeOf:
                 for row, text in zip(rows, shown, strict=True)
             }
             sent = pc.if_else(beyond, None, sent)
-        return Times(sent.cast(pa.int64()), bad)
+        return TypedTimes(sent.cast(pa.int64()), bad)
 
-    def _read(self, texts: pa.StringArray) -> Times:
+    def _read(self, texts: pa.StringArray) -> TypedTimes:
         """Texts as the JSON reader takes them, all at once if they are plain."""
         if pc.all(pc.match_substring_regex(texts, _ZONED)).as_py() is not False:
             with suppress(pa.ArrowInvalid):
-                return Times(texts.cast(US), {})
+                return TypedTimes(texts.cast(US), {})
         bad: dict[int, str] = {}
         note = Note()
         micros: dict[int, int] = {}
@@ -150,7 +150,7 @@ class EventTimeOf:
                 unfit.path.append(self._step[1:])
                 bad[row] = unfit.reason
         times = patched(pa.nulls(len(texts), pa.int64()), micros)
-        return Times(times.cast(US), bad, note.cut)
+        return TypedTimes(times.cast(US), bad, note.cut)
 
 
 def _instant(text: str) -> int:

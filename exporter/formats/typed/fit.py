@@ -21,13 +21,13 @@ from exporter.arrow.kafka_time import US
 from exporter.formats.cased import Unclear
 from exporter.formats.format import Read
 from exporter.formats.marks import unmarked, widened
-from exporter.formats.typed.asked import Asked
-from exporter.formats.typed.compiled import Unfit, struct_of
-from exporter.formats.typed.events import EventTimeOf, EventType
-from exporter.formats.typed.nodes import Fitted
+from exporter.formats.typed.asked import TypedAsked
+from exporter.formats.typed.compiled import UnfitType, struct_of
+from exporter.formats.typed.events import EventTimeOf, EventTypeReader
+from exporter.formats.typed.nodes import FittedColumn
 from exporter.formats.typed.texts import json_text
 from exporter.formats.typed.typed import Typed
-from exporter.formats.typed.unknown import POLICIES, Counted, Kept, Named
+from exporter.formats.typed.unknown import POLICIES, IgnoreUnknown, RefuseUnknown, RescueUnknown
 from exporter.text import shorten
 
 
@@ -37,7 +37,7 @@ class Fit:
     refusal: why no record of this writer is any; empty if they may be.
     """
 
-    def __init__(self, record: pa.StructType, asked: Asked, schema_name: str = "") -> None:
+    def __init__(self, record: pa.StructType, asked: TypedAsked, schema_name: str = "") -> None:
         """schema_name: of the writer's schema, for reasons: `id 7`."""
         self._asked = asked
         self._unknown = POLICIES[asked.policy]
@@ -45,9 +45,9 @@ class Fit:
         try:
             self._kind = record = asked.spelled(record)
             self._root = struct_of(record, asked.read, asked.known, self._unknown)
-            self._type = EventType(record, asked.route) if asked.route else None
+            self._type = EventTypeReader(record, asked.route) if asked.route else None
             self._time = EventTimeOf(record, asked.time, asked.unit) if asked.time else None
-        except Unfit as unfit:
+        except UnfitType as unfit:
             self.refusal = f"unresolvable_schema: {schema_name + ': ' if schema_name else ''}{unfit}"
         except Unclear as unclear:
             self.refusal = unclear.of(schema_name)
@@ -60,7 +60,7 @@ class Fit:
         if self._asked.spelling is not None:
             typed = replace(typed, record=typed.record.view(self._kind))
         whole = self._asked.keeps_all
-        fitted, columns = (Fitted(typed.record), []) if whole else self._root.fields(typed.record)
+        fitted, columns = (FittedColumn(typed.record), []) if whole else self._root.fields(typed.record)
         bad = {row: one.reason for row, one in fitted.bad.items()}
         time, cut = self._times(typed.record, bad)
         self._check_type(typed.record, bad)
@@ -88,7 +88,7 @@ class Fit:
             for row in pc.indices_nonzero(pc.invert(fits)).to_pylist():
                 bad.setdefault(row, self._asked.said.mismatch)
 
-    def _sides(self, record: pa.StructArray, fitted: Fitted, bad: dict[int, str]) -> tuple[pa.Array, pa.Array]:
+    def _sides(self, record: pa.StructArray, fitted: FittedColumn, bad: dict[int, str]) -> tuple[pa.Array, pa.Array]:
         """What is kept of unknown fields, and how many are not."""
         texts, counts = pa.nulls(len(record), pa.string()), pa.nulls(len(record), pa.int32())
         if self._asked.keeps_all:
@@ -96,17 +96,17 @@ class Fit:
         part = fitted.unknown
         if part is None:
             return texts, counts
-        if isinstance(self._unknown, Kept):
+        if isinstance(self._unknown, RescueUnknown):
             return part, counts
-        if isinstance(self._unknown, Counted):
+        if isinstance(self._unknown, IgnoreUnknown):
             return texts, pa.array(part, pa.int32(), mask=part == 0)
-        if isinstance(self._unknown, Named):
+        if isinstance(self._unknown, RefuseUnknown):
             for row, path in part.items():
                 bad.setdefault(row, f"unknown_field: {shorten('$' + path)}")
         return texts, counts
 
 
-def nothing_read(asked: Asked, refused: Mapping[int, str]) -> Read:
+def nothing_read(asked: TypedAsked, refused: Mapping[int, str]) -> Read:
     """Of records of which none is good."""
     columns = [pa.nulls(0, field.type) for field in unmarked(asked.schema)]
     time = None if asked.time is None else pa.nulls(0, US if asked.unit == "iso" else pa.int64())

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 
-class Items(NamedTuple):
+class TypedItems(NamedTuple):
     """offsets: int32, one more than there are rows, from 0. parts: one entry for each item: values, or keys and values.
 
     Each item is of a row that is not null.
@@ -26,14 +26,14 @@ class Items(NamedTuple):
         """The row of each item."""
         return np.searchsorted(self.offsets, np.asarray(items, np.int64), side="right") - 1
 
-    def kept(self, keep: np.ndarray) -> Items:
+    def kept(self, keep: np.ndarray) -> TypedItems:
         """Without some items. keep: one boolean for each."""
         before = np.concatenate(([0], np.cumsum(keep, dtype=np.int32)))
         mask = pa.array(keep)
-        return Items(before[self.offsets].astype(np.int32), [part.filter(mask) for part in self.parts])
+        return TypedItems(before[self.offsets].astype(np.int32), [part.filter(mask) for part in self.parts])
 
 
-def items_of(array: pa.ListArray | pa.MapArray) -> Items:
+def items_of(array: pa.ListArray | pa.MapArray) -> TypedItems:
     """The items of a list or map array, whatever stands in it between its rows."""
     begins = np.asarray(array.offsets, np.int64)
     parts = [array.keys, array.items] if pa.types.is_map(array.type) else [array.values]
@@ -47,7 +47,7 @@ def items_of(array: pa.ListArray | pa.MapArray) -> Items:
     else:
         at = pa.array(np.repeat(begins[:-1] - offsets[:-1], sizes) + np.arange(total))
         parts = [part.take(at) for part in parts]
-    return Items(offsets.astype(np.int32), parts)
+    return TypedItems(offsets.astype(np.int32), parts)
 
 
 def list_array(offsets: np.ndarray, values: pa.Array, kind: pa.DataType, like: pa.Array) -> pa.ListArray:

@@ -1,6 +1,6 @@
 """How the values of one type become those of a column: one node for each type in it. Runs on Spark executors.
 
-    fit(array) ── Fitted: the column, what of it no column holds, and the rows that do not fit, each with a reason
+    fit(array) ── FittedColumn: the column, what of it no column holds, and the rows that do not fit, each with a reason
 
 A node is made of the writer's type and the wanted field (compiled.py), and knows no record. Where nobody declared a
 column (*free*), a value that does not fit is unknown in the nearest member above it, and nothing is wrong. Must never
@@ -20,15 +20,15 @@ import pyarrow.compute as pc
 
 from exporter.arrow.rows import numbered
 from exporter.formats.typed.casts import Cast
-from exporter.formats.typed.items import Items, items_of, list_array, map_array
+from exporter.formats.typed.items import TypedItems, items_of, list_array, map_array
 from exporter.formats.typed.texts import json_text
-from exporter.formats.typed.unknown import Kept, Part, Unknown, positions
+from exporter.formats.typed.unknown import Part, RescueUnknown, UnknownPolicy, positions
 from exporter.text import shorten
 
-_KEPT = Kept()
+_KEPT = RescueUnknown()
 
 
-class Bad(NamedTuple):
+class Misfit(NamedTuple):
     """Why a value does not fit. path: from the value that is asked about."""
 
     code: str
@@ -40,21 +40,21 @@ class Bad(NamedTuple):
         return f"{self.code}: {shorten('$' + self.path)} {self.what}"
 
 
-_UNFIT = Bad("", "")
-_MISSING = Bad("missing_field", "is required, but null or missing")
-_NULL_ITEM = Bad("missing_field", "is required, but null")
+_UNFIT = Misfit("", "")
+_MISSING = Misfit("missing_field", "is required, but null or missing")
+_NULL_ITEM = Misfit("missing_field", "is required, but null")
 
 
 @dataclass
-class Fitted:
+class FittedColumn:
     """column: of the wanted type, without marks; anything stands where a row is in `bad`. unknown: see unknown.py."""
 
     column: pa.Array
     unknown: Part | None = None
-    bad: dict[int, Bad] = field(default_factory=dict)
+    bad: dict[int, Misfit] = field(default_factory=dict)
 
 
-class Node(Protocol):
+class TypedNode(Protocol):
     """See above."""
 
     @property
@@ -62,7 +62,7 @@ class Node(Protocol):
         """The type of the column, without marks."""
         ...
 
-    def fit(self, array: pa.Array) -> Fitted:
+    def fit(self, array: pa.Array) -> FittedColumn:
         """array: of the writer's type."""
         ...
 
@@ -75,16 +75,16 @@ class Scalar:
     cast: Cast
     free: bool
 
-    def fit(self, array: pa.Array) -> Fitted:
-        """See Node."""
+    def fit(self, array: pa.Array) -> FittedColumn:
+        """See TypedNode."""
         column, unfit = self.cast.convert(array)
         if not len(unfit):
-            return Fitted(column)
+            return FittedColumn(column)
         if self.free:
-            return Fitted(column, None, dict.fromkeys(unfit.tolist(), _UNFIT))
+            return FittedColumn(column, None, dict.fromkeys(unfit.tolist(), _UNFIT))
         shown = array.take(pa.array(unfit)).cast(pa.string()).to_pylist()
-        what = [Bad(self.cast.code, f"= {text} {self.cast.what}") for text in shown]
-        return Fitted(column, None, dict(zip(unfit.tolist(), what, strict=True)))
+        what = [Misfit(self.cast.code, f"= {text} {self.cast.what}") for text in shown]
+        return FittedColumn(column, None, dict(zip(unfit.tolist(), what, strict=True)))
 
 
 @dataclass(frozen=True)
@@ -93,25 +93,25 @@ class AnyJson:
 
     target: pa.DataType = field(default_factory=pa.string)
 
-    def fit(self, array: pa.Array) -> Fitted:
-        """See Node."""
-        return Fitted(json_text(array))
+    def fit(self, array: pa.Array) -> FittedColumn:
+        """See TypedNode."""
+        return FittedColumn(json_text(array))
 
 
 @dataclass(frozen=True)
-class Nothing:
+class TypedNothing:
     """What fits no value of the writer's type but null. Free, or the writer has nulls only."""
 
     target: pa.DataType
 
-    def fit(self, array: pa.Array) -> Fitted:
-        """See Node."""
+    def fit(self, array: pa.Array) -> FittedColumn:
+        """See TypedNode."""
         rows = np.flatnonzero(array.is_valid()).tolist() if array.null_count < len(array) else []
-        return Fitted(nulls(len(array), self.target), None, dict.fromkeys(rows, _UNFIT))
+        return FittedColumn(nulls(len(array), self.target), None, dict.fromkeys(rows, _UNFIT))
 
 
 @dataclass(frozen=True)
-class Member:
+class TypedMember:
     """One field of a struct. at: number of the writer's field; None: it has none, or none that ever fits.
 
     held: a column has it: not what only the routing reads, or something below it. known: the routing reads it, so that
@@ -123,23 +123,23 @@ class Member:
     nullable: bool = True
     free: bool = False
     at: int | None = None
-    node: Node | None = None
+    node: TypedNode | None = None
     held: bool = True
     known: bool = False
 
 
 @dataclass(frozen=True)
-class Struct:
+class TypedStruct:
     """members: the wanted fields in their order, then what is known without a column. others: (number, name) of the
     writer's fields that are unknown as a whole."""
 
-    members: Sequence[Member]
+    members: Sequence[TypedMember]
     others: Sequence[tuple[int, str]]
     target: pa.DataType
-    unknown: Unknown
+    unknown: UnknownPolicy
 
-    def fit(self, array: pa.StructArray) -> Fitted:
-        """See Node."""
+    def fit(self, array: pa.StructArray) -> FittedColumn:
+        """See TypedNode."""
         fitted, columns = self.fields(array)
         mask = array.is_null() if array.null_count else None
         kept = [one.with_nullable(True) for one in self.target]
@@ -150,12 +150,12 @@ class Struct:
         fitted.column = made if made.type == self.target else made.cast(self.target)
         return fitted
 
-    def fields(self, array: pa.StructArray) -> tuple[Fitted, list[pa.Array]]:
+    def fields(self, array: pa.StructArray) -> tuple[FittedColumn, list[pa.Array]]:
         """The columns of the wanted fields, instead of one that has them all."""
         sent = array.flatten()
         present = array.is_valid() if array.null_count else None
         columns: list[pa.Array] = []
-        bad: dict[int, Bad] = {}
+        bad: dict[int, Misfit] = {}
         notes: dict[int, tuple[str, Part]] = {}
         for member in self.members:
             if member.node is None or member.at is None:
@@ -181,43 +181,43 @@ class Struct:
             if (part := self.unknown.whole(sent[at])) is not None:
                 notes[at] = (name, part)
         unknown = self.unknown.fields([notes[at] for at in sorted(notes)]) if notes else None
-        return Fitted(array, unknown, bad), columns
+        return FittedColumn(array, unknown, bad), columns
 
 
 @dataclass(frozen=True)
-class List:
+class TypedList:
     """An array."""
 
-    node: Node
+    node: TypedNode
     nullable: bool
     target: pa.DataType
-    unknown: Unknown
+    unknown: UnknownPolicy
 
-    def fit(self, array: pa.ListArray) -> Fitted:
-        """See Node."""
+    def fit(self, array: pa.ListArray) -> FittedColumn:
+        """See TypedNode."""
         items = items_of(array)
         found = self.node.fit(items.parts[0])
         bad, column = _of_items(found, self.nullable)
         steps = [f"[{at}]" for at in positions(items, sorted(bad))] if bad else []
         part = None if found.unknown is None else self.unknown.items(items, found.unknown)
-        return Fitted(list_array(items.offsets, column, self.target, array), part, _of_rows(items, bad, steps))
+        return FittedColumn(list_array(items.offsets, column, self.target, array), part, _of_rows(items, bad, steps))
 
 
 @dataclass(frozen=True)
-class Map:
+class TypedMap:
     """A map with keys that are text. free: an entry that does not fit is left out of the column, and unknown."""
 
-    node: Node
+    node: TypedNode
     nullable: bool
     free: bool
     target: pa.DataType
-    unknown: Unknown
+    unknown: UnknownPolicy
 
-    def fit(self, array: pa.MapArray) -> Fitted:
-        """See Node."""
+    def fit(self, array: pa.MapArray) -> FittedColumn:
+        """See TypedNode."""
         items = items_of(array)
         found = self.node.fit(items.parts[1])
-        kept = Items(items.offsets, [items.parts[0], found.column])
+        kept = TypedItems(items.offsets, [items.parts[0], found.column])
         if self.free and found.bad:
             rows = np.fromiter(found.bad, np.int64, len(found.bad))
             found.unknown = _KEPT.at(rows, items.parts[1], found.unknown)
@@ -229,7 +229,7 @@ class Map:
         bad, column = _of_items(found, self.nullable)
         steps = [f".{items.parts[0][at].as_py()}" for at in sorted(bad)]
         made = map_array(kept.offsets, [kept.parts[0], column], self.target, array)
-        return Fitted(made, part, _of_rows(items, bad, steps))
+        return FittedColumn(made, part, _of_rows(items, bad, steps))
 
 
 def nulls(count: int, kind: pa.DataType) -> pa.Array:
@@ -275,13 +275,13 @@ def _missing(column: pa.Array, present: pa.BooleanArray | None) -> list[int]:
     return rows
 
 
-def _lift(found: dict[int, Bad], step: str, bad: dict[int, Bad]) -> None:
+def _lift(found: dict[int, Misfit], step: str, bad: dict[int, Misfit]) -> None:
     """The first field that does not fit is what is told of a struct."""
     for row, one in found.items():
         bad.setdefault(row, one._replace(path=step + one.path))
 
 
-def _of_items(found: Fitted, nullable: bool) -> tuple[dict[int, Bad], pa.Array]:
+def _of_items(found: FittedColumn, nullable: bool) -> tuple[dict[int, Misfit], pa.Array]:
     """The items that do not fit, null ones where none may be among them, and their column."""
     if nullable or not found.column.null_count:
         return found.bad, found.column
@@ -289,9 +289,9 @@ def _of_items(found: Fitted, nullable: bool) -> tuple[dict[int, Bad], pa.Array]:
     return {**null, **found.bad}, filled(found.column)
 
 
-def _of_rows(items: Items, bad: dict[int, Bad], steps: Sequence[str]) -> dict[int, Bad]:
+def _of_rows(items: TypedItems, bad: dict[int, Misfit], steps: Sequence[str]) -> dict[int, Misfit]:
     """Of each row the first item that does not fit. steps: to the items, ascending."""
-    found: dict[int, Bad] = {}
+    found: dict[int, Misfit] = {}
     numbers = sorted(bad)
     for row, number, step in zip(items.parents(numbers).tolist(), numbers, steps, strict=True):
         found.setdefault(row, bad[number]._replace(path=step + bad[number].path))

@@ -5,8 +5,8 @@ fields, items and entries become one of the struct, list or map that has them:
 
     Kept       rescue         JSON text: nested fields in their objects, items by position with null for those that
                               have nothing; null where there is nothing
-    Counted    ignore         how many fields there are
-    Named      dead_letter    the path of the first one, row -> text
+    IgnoreUnknown    ignore         how many fields there are
+    RefuseUnknown      dead_letter    the path of the first one, row -> text
 
 Only values that are not null are noted.
 """
@@ -21,14 +21,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exporter.formats.typed.items import Items, joined
+from exporter.formats.typed.items import TypedItems, joined
 from exporter.formats.typed.texts import braced, json_text, quoted
 
 Part: TypeAlias = Any
 """What a policy makes of one array; only the policy that has made it looks into it."""
 
 
-class Unknown(Protocol):
+class UnknownPolicy(Protocol):
     """One policy."""
 
     def whole(self, array: pa.Array) -> Part | None:
@@ -39,20 +39,20 @@ class Unknown(Protocol):
         """Of structs with these fields, in the writer's order; there is one at least."""
         ...
 
-    def items(self, items: Items, part: Part) -> Part:
+    def items(self, items: TypedItems, part: Part) -> Part:
         """Of lists."""
         ...
 
-    def entries(self, items: Items, part: Part) -> Part:
+    def entries(self, items: TypedItems, part: Part) -> Part:
         """Of maps."""
         ...
 
 
-class Kept:
+class RescueUnknown:
     """rescue."""
 
     def whole(self, array: pa.Array) -> Part | None:
-        """See Unknown."""
+        """See UnknownPolicy."""
         return None if array.null_count == len(array) else json_text(array)
 
     def at(self, rows: np.ndarray, array: pa.Array, part: Part | None) -> Part:
@@ -63,7 +63,7 @@ class Kept:
         return pc.replace_with_mask(texts, pa.array(mask), json_text(array.take(pa.array(np.sort(rows)))))
 
     def fields(self, parts: Sequence[tuple[str, Part]]) -> Part:
-        """See Unknown."""
+        """See UnknownPolicy."""
         if len(parts) == 1:
             name, text = parts[0]
             return pc.binary_join_element_wise(f"{{{encode_basestring(name)}:", text, "}", "")
@@ -73,70 +73,70 @@ class Kept:
             found = pc.or_(found, one.is_valid())
         return pc.if_else(found, braced(named), None)
 
-    def items(self, items: Items, part: Part) -> Part:
-        """See Unknown."""
+    def items(self, items: TypedItems, part: Part) -> Part:
+        """See UnknownPolicy."""
         texts = joined(items.offsets, part.fill_null("null"), "[", "]")
-        return _where(Counted().items(items, np.asarray(part.is_valid())), texts)
+        return _where(IgnoreUnknown().items(items, np.asarray(part.is_valid())), texts)
 
-    def entries(self, items: Items, part: Part) -> Part:
-        """See Unknown."""
+    def entries(self, items: TypedItems, part: Part) -> Part:
+        """See UnknownPolicy."""
         there = np.asarray(part.is_valid())
-        left = Items(items.offsets, [items.parts[0], part]).kept(there)
+        left = TypedItems(items.offsets, [items.parts[0], part]).kept(there)
         keys, texts = left.parts
         members = pc.binary_join_element_wise(quoted(keys), texts, ":")
         return _where(np.diff(left.offsets), joined(left.offsets, members, "{", "}"))
 
 
-class Counted:
+class IgnoreUnknown:
     """ignore."""
 
     def whole(self, array: pa.Array) -> Part | None:
-        """See Unknown."""
+        """See UnknownPolicy."""
         return None if array.null_count == len(array) else np.asarray(array.is_valid()).astype(np.int32)
 
     def fields(self, parts: Sequence[tuple[str, Part]]) -> Part:
-        """See Unknown."""
+        """See UnknownPolicy."""
         return np.sum([part for _, part in parts], axis=0, dtype=np.int32)
 
-    def items(self, items: Items, part: Part) -> Part:
-        """See Unknown."""
+    def items(self, items: TypedItems, part: Part) -> Part:
+        """See UnknownPolicy."""
         before = np.concatenate(([0], np.cumsum(part, dtype=np.int32)))
         return np.diff(before[items.offsets])
 
     entries = items
 
 
-class Named:
+class RefuseUnknown:
     """dead_letter."""
 
     def whole(self, array: pa.Array) -> Part | None:
-        """See Unknown."""
+        """See UnknownPolicy."""
         return None if array.null_count == len(array) else dict.fromkeys(np.flatnonzero(array.is_valid()).tolist(), "")
 
     def fields(self, parts: Sequence[tuple[str, Part]]) -> Part:
-        """See Unknown."""
+        """See UnknownPolicy."""
         first: dict[int, str] = {}
         for name, part in parts:
             for row, path in part.items():
                 first.setdefault(row, f".{name}{path}")
         return first
 
-    def items(self, items: Items, part: Part) -> Part:
-        """See Unknown."""
+    def items(self, items: TypedItems, part: Part) -> Part:
+        """See UnknownPolicy."""
         return first_of(items, part, [f"[{at}]" for at in positions(items, sorted(part))])
 
-    def entries(self, items: Items, part: Part) -> Part:
-        """See Unknown."""
+    def entries(self, items: TypedItems, part: Part) -> Part:
+        """See UnknownPolicy."""
         return first_of(items, part, [f".{items.parts[0][at].as_py()}" for at in sorted(part)])
 
 
-def positions(items: Items, numbers: Sequence[int]) -> list[int]:
+def positions(items: TypedItems, numbers: Sequence[int]) -> list[int]:
     """Of items their places in their lists."""
     found: list[int] = (np.asarray(numbers, np.int64) - items.offsets[items.parents(numbers)]).tolist()
     return found
 
 
-def first_of(items: Items, part: dict[int, str], steps: Sequence[str]) -> dict[int, str]:
+def first_of(items: TypedItems, part: dict[int, str], steps: Sequence[str]) -> dict[int, str]:
     """Of each row the path of its first item that has one. steps: of the items of `part`, ascending, to themselves."""
     numbers = sorted(part)
     first: dict[int, str] = {}
@@ -149,4 +149,8 @@ def _where(counts: np.ndarray, texts: pa.StringArray) -> pa.StringArray:
     return pc.if_else(pa.array(counts > 0), texts, None)
 
 
-POLICIES: dict[str, Unknown] = {"rescue": Kept(), "ignore": Counted(), "dead_letter": Named()}
+POLICIES: dict[str, UnknownPolicy] = {
+    "rescue": RescueUnknown(),
+    "ignore": IgnoreUnknown(),
+    "dead_letter": RefuseUnknown(),
+}

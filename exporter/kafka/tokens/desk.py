@@ -1,4 +1,4 @@
-"""Where other processes get this one's token: the JVM, executors and their workers (spark/KafkaTokens.java, Asked).
+"""Where other processes get this one's token: JVM, executors and their workers (spark/KafkaTokens.java, DeskClient).
 
     GET / with `Authorization: Bearer <the desk's own key>`
     200  expires, in ms since 1970 \\n token
@@ -28,7 +28,7 @@ ASK_SECS = 10.0
 
 
 @dataclass(frozen=True)
-class Asked:
+class DeskClient:
     """The desk, for who is in another process. url: of the desk. key: what it is asked with."""
 
     url: str
@@ -57,13 +57,13 @@ class Asked:
 
 
 @functools.cache
-def desk(tokens: Tokens, host: str) -> Asked:
+def desk(tokens: Tokens, host: str) -> DeskClient:
     """The desk of these tokens, open for as long as this process lives. host: at which executors reach it."""
     key = secrets.token_urlsafe(32)
     keep_secret(key)
     server = _Desk(tokens, key, LOOPBACK if host == LOOPBACK else "::" if ":" in host else "0.0.0.0")
     threading.Thread(target=server.serve_forever, name="kafka-token-desk", daemon=True).start()
-    return Asked(f"http://{f'[{host}]' if ':' in host else host}:{server.server_port}/", key)
+    return DeskClient(f"http://{f'[{host}]' if ':' in host else host}:{server.server_port}/", key)
 
 
 class _Desk(ThreadingHTTPServer):

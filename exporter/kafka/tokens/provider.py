@@ -10,11 +10,11 @@ from kafka.errors import KafkaConnectionError
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from exporter.errors import ExporterError
-from exporter.kafka.tokens.desk import LOOPBACK, Asked, desk
+from exporter.kafka.tokens.desk import LOOPBACK, DeskClient, desk
 from exporter.kafka.tokens.endpoint import ClientCredentials
 from exporter.kafka.tokens.function import OfFunction
 from exporter.kafka.tokens.msk import Msk, region_of
-from exporter.kafka.tokens.tokens import Source, Tokens
+from exporter.kafka.tokens.tokens import Tokens, TokenSource
 from exporter.secrets import keep_secret
 from exporter.settings.model import Settings
 from exporter.settings.table import revealed
@@ -23,7 +23,7 @@ from exporter.settings.table import revealed
 class Provider(AbstractTokenProvider):  # type: ignore[misc]
     """giving: tokens of this process, or of the desk of another one."""
 
-    def __init__(self, giving: Tokens | Asked, host: str = LOOPBACK) -> None:
+    def __init__(self, giving: Tokens | DeskClient, host: str = LOOPBACK) -> None:
         super().__init__()
         self.giving, self._host = giving, host
 
@@ -34,9 +34,9 @@ class Provider(AbstractTokenProvider):  # type: ignore[misc]
         except ExporterError as error:
             raise KafkaConnectionError(error.message) from None
 
-    def asked(self) -> Asked:
+    def asked(self) -> DeskClient:
         """The same for other processes."""
-        return self.giving if isinstance(self.giving, Asked) else desk(self.giving, self._host)
+        return self.giving if isinstance(self.giving, DeskClient) else desk(self.giving, self._host)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Provider, (self.asked(),)
@@ -55,11 +55,11 @@ def provider_of(settings: Settings) -> Provider:
 
 
 @functools.cache
-def _tokens(source: Source) -> Tokens:
+def _tokens(source: TokenSource) -> Tokens:
     return Tokens(source)
 
 
-def _source(settings: Settings) -> Source:
+def _source(settings: Settings) -> TokenSource:
     client = settings.kafka_client
     if client.sasl_mechanism == "AWS_MSK_IAM":
         return Msk(client.sasl_aws_region or region_of(settings.brokers))

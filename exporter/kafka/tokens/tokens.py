@@ -50,7 +50,7 @@ def secs_of(said: object) -> float | None:
     return found if abs(found) < LAST_SECS else None
 
 
-class Source(Protocol):
+class TokenSource(Protocol):
     """Where tokens come from; equal ones give the same."""
 
     def __hash__(self) -> int: ...
@@ -68,7 +68,7 @@ class Source(Protocol):
 class Tokens:
     """Any thread may ask."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: TokenSource) -> None:
         self._source = source
         self._token = Token("", 0.0)
         self._former = ""

@@ -3,7 +3,7 @@
     pin the tables ── then ask the topics' ends ── parts of the offsets, each with the rows that may be of it
       positions, live files, configurations in force        compare.py ── verdicts ── report
 
-Pinned first (pin.py), so that an exporter may run meanwhile: a table says itself through which offset it
+PinnedTables first (pin.py), so that an exporter may run meanwhile: a table says itself through which offset it
 must be complete. What lies beyond is pending, never a finding. Reads only: no table, topic or consumer group is
 written.
 """
@@ -24,12 +24,12 @@ from exporter.lake.lake import Lake
 from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.operate.audit.files import FILE_THREADS, LiveFiles, live_files
-from exporter.operate.audit.job import Job, Log
+from exporter.operate.audit.job import AuditJob, PartitionLog
 from exporter.operate.audit.parts import Tell, Work, compared, untold
-from exporter.operate.audit.pin import Pinned, pin, pin_gaps, pin_schemas
-from exporter.operate.audit.records import Source
+from exporter.operate.audit.pin import PinnedTables, pin, pin_gaps, pin_schemas
+from exporter.operate.audit.records import AuditedTopic
 from exporter.operate.audit.report import EXAMPLES_MAX, AuditReport
-from exporter.operate.audit.rows import Table
+from exporter.operate.audit.rows import AuditedTable
 from exporter.proof.codes import LETTERS
 from exporter.proof.readers.formats import check
 from exporter.proof.rules import expressions
@@ -41,7 +41,7 @@ log = get_logger(__name__)
 ATTEMPTS_MAX = 3
 
 
-class Topics(Protocol):
+class AuditTopics(Protocol):
     """What is asked of the topics; kafka.topics.TopicReader. client: keywords of kafka-python's clients."""
 
     client: Mapping[str, Any]
@@ -59,7 +59,7 @@ class Topics(Protocol):
 
 def audit(
     lake: Lake,
-    topics: Topics,
+    topics: AuditTopics,
     routing: Routing,
     day: date | None = None,
     from_offsets: Mapping[TopicPartition, int] | None = None,
@@ -83,14 +83,14 @@ def audit(
     pinned.schemas = pin_schemas(lake, pinned.routings)
     compacted, note = _compacted(topics, tuple(identities))
     pinned.notes += [note] if note else []
-    job = Job(tuple(identities), routing, day, dict(from_offsets or {}), compacted, lake.record_columns)
+    job = AuditJob(tuple(identities), routing, day, dict(from_offsets or {}), compacted, lake.record_columns)
     return replace(
         _audited(lake, topics, pinned, job, partitions_of(identities), tell), secs=time.monotonic() - started
     )
 
 
 def _audited(
-    lake: Lake, topics: Topics, pinned: Pinned, job: Job, tps: Sequence[TopicPartition], tell: Tell
+    lake: Lake, topics: AuditTopics, pinned: PinnedTables, job: AuditJob, tps: Sequence[TopicPartition], tell: Tell
 ) -> AuditReport:
     """What the comparison of what was pinned says; made again if it fails and may not fail again.
 
@@ -101,7 +101,7 @@ def _audited(
         files = dict(zip(pinned.views, found, strict=True))
     pin_gaps(pinned, lake.app, job.topics, files)
     bytes_max = max([job.routing.record_bytes_max, *(one.record_bytes_max for one in pinned.routings)])
-    source = Source(topics.client, job.routing.isolation, bytes_max)
+    source = AuditedTopic(topics.client, job.routing.isolation, bytes_max)
     tables = [_table(pinned, name, job) for name in files]
     careful = False
     for attempt in range(1, ATTEMPTS_MAX + 1):
@@ -122,16 +122,18 @@ def _audited(
     return _finish(report, pinned, files, logs)
 
 
-def _table(pinned: Pinned, name: str, job: Job) -> Table:
+def _table(pinned: PinnedTables, name: str, job: AuditJob) -> AuditedTable:
     view = pinned.views[name]
     declared = [one.columns_of(name) for one in pinned.routings]
     unit = view.properties.get("exporter.partition_by", "")
-    return Table(name, pinned.codes[name], view.schema_json, declared, view.partition_columns, job.record_columns, unit)
+    return AuditedTable(
+        name, pinned.codes[name], view.schema_json, declared, view.partition_columns, job.record_columns, unit
+    )
 
 
 def _logs(
-    topics: Topics, tps: Sequence[TopicPartition], pinned: Pinned, from_offsets: Mapping[TopicPartition, int]
-) -> dict[TopicPartition, Log]:
+    topics: AuditTopics, tps: Sequence[TopicPartition], pinned: PinnedTables, from_offsets: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, PartitionLog]:
     """What to read of each partition: from the least anchor or the log's start through the greatest position."""
     starts, ends, marks = topics.first_offsets(tps), topics.end_offsets(tps), topics.high_watermarks(tps)
     logs = {}
@@ -139,11 +141,11 @@ def _logs(
         anchor, greatest = pinned.least_anchor.get(tp, -1), pinned.greatest.get(tp)
         first = max(starts[tp], anchor + 1, from_offsets.get(tp, 0))
         following = first if greatest is None else max(first, min(ends[tp], greatest + 1))
-        logs[tp] = Log(starts[tp], ends[tp], marks[tp], first, following)
+        logs[tp] = PartitionLog(starts[tp], ends[tp], marks[tp], first, following)
     return logs
 
 
-def _compacted(topics: Topics, names: Iterable[str]) -> tuple[frozenset[str], str]:
+def _compacted(topics: AuditTopics, names: Iterable[str]) -> tuple[frozenset[str], str]:
     """The topics where records may vanish from the middle of the log; in doubt all, and a note says so."""
     try:
         policies = {name: topics.configuration(name).get("cleanup.policy") for name in names}
@@ -156,7 +158,10 @@ def _compacted(topics: Topics, names: Iterable[str]) -> tuple[frozenset[str], st
 
 
 def _finish(
-    report: AuditReport, pinned: Pinned, files: Mapping[str, LiveFiles], logs: Mapping[TopicPartition, Log]
+    report: AuditReport,
+    pinned: PinnedTables,
+    files: Mapping[str, LiveFiles],
+    logs: Mapping[TopicPartition, PartitionLog],
 ) -> AuditReport:
     """Adds what needs no comparison: files, partitions, whole tables."""
     absent = tuple(file for found in files.values() for file in found.absent)

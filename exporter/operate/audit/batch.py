@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from exporter.operate.audit.records import Record, Stretch
-from exporter.operate.audit.rows import Held
+from exporter.operate.audit.records import AuditedRecord, AuditedStretch
+from exporter.operate.audit.rows import TableRows
 from offsets.ranges import TopicPartition
 
 Numbers = Any
@@ -25,7 +25,7 @@ Parts = Sequence[tuple[TopicPartition, int, int]]
 class Standing:
     """The rows of one table. numbers: of the rows, in `held`. records: for each that of its record, if it has one."""
 
-    held: Held
+    held: TableRows
     numbers: Numbers
     offsets: Numbers
     records: Numbers
@@ -49,16 +49,16 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Batch:
+class ComparedBatch:
     """All that is compared at a time."""
 
-    records: Sequence[Record]
+    records: Sequence[AuditedRecord]
     offsets: Numbers
     parts: Parts
     standing: Sequence[Standing]
 
     @classmethod
-    def of(cls, stretches: Sequence[Stretch], held: Sequence[Held]) -> Batch:
+    def of(cls, stretches: Sequence[AuditedStretch], held: Sequence[TableRows]) -> ComparedBatch:
         """Of all offsets of the stretches. held: each table's rows, of these offsets and others."""
         records = [record for one in stretches for record in one.records]
         offsets = np.array([one.offset for one in records], np.int64)
@@ -90,7 +90,7 @@ def _each(ask: Callable[[TopicPartition, Numbers], Numbers], parts: Parts, offse
     return np.concatenate(asked) if asked else np.zeros(0, np.int64)
 
 
-def _standing(held: Held, stretches: Sequence[Stretch], offsets: Numbers, parts: Parts) -> Standing:
+def _standing(held: TableRows, stretches: Sequence[AuditedStretch], offsets: Numbers, parts: Parts) -> Standing:
     numbers, places, records, found, bounds = [], [], [], [], []
     rows = 0
     for one, (tp, start, end) in zip(stretches, parts, strict=True):

@@ -20,34 +20,34 @@ import numpy as np
 from exporter.arrow.kafka_time import NO_DAY
 from exporter.core.record_columns import has_cdc
 from exporter.core.value_format import ValueFormat
-from exporter.operate.audit.batch import At, Batch, Numbers
-from exporter.operate.audit.job import Job
+from exporter.operate.audit.batch import At, ComparedBatch, Numbers
+from exporter.operate.audit.job import AuditJob
 from exporter.operate.audit.known import Known
-from exporter.operate.audit.opinion import Judge, Seen, Taker, is_plain
-from exporter.operate.audit.pin import Pinned, Region
+from exporter.operate.audit.opinion import JudgedRecord, Opinion, Taker, is_plain
+from exporter.operate.audit.pin import PinnedTables, Region
 from exporter.operate.audit.plain import Plain
-from exporter.operate.audit.records import WHOLE_BYTES_MAX, Record, Stretch
-from exporter.operate.audit.rows import Held, Row, Table
-from exporter.operate.audit.tally import Place, Tally
-from exporter.operate.audit.verdicts import WHOLE_SLOT, WHOLE_STAGES, Expect, Slot, Stands, Verdict, verdicts
+from exporter.operate.audit.records import WHOLE_BYTES_MAX, AuditedRecord, AuditedStretch
+from exporter.operate.audit.rows import AuditedTable, TableRow, TableRows
+from exporter.operate.audit.tally import AuditTally, Place
+from exporter.operate.audit.verdicts import WHOLE_SLOT, WHOLE_STAGES, Expect, ExpectedSlot, Stands, Verdict, verdicts
 from exporter.proof.codes import EARLIER, EITHER, LETTERS, NOT_HERE, UNKNOWN, WHOLE
 from exporter.proof.contents import changes
 from exporter.proof.contents.compare import NOTHING_SURE, Configured, Difference
 from exporter.proof.contents.times import DAY_US
-from exporter.proof.readers.reader import Sent, Undecided
+from exporter.proof.readers.reader import SentValue, Undecided
 from exporter.proof.readers.reading import Readings
-from exporter.proof.rules.computing import Asked, Computed, Computing
+from exporter.proof.rules.computing import Computed, ComputedFrom, Computing
 
 _NO_DAY = (NO_DAY - type(NO_DAY)(1970, 1, 1)).days
 
 
-class Told(NamedTuple):
+class ComparedRecord(NamedTuple):
     """A record, and what the configurations make of it. own: the one that held; None where none is known.
 
     takers: by the index of a configuration, filters looked at.
     """
 
-    seen: Seen
+    seen: JudgedRecord
     own: Region | None
     takers: dict[int, list[Taker]]
 
@@ -56,16 +56,16 @@ class Told(NamedTuple):
 class Comparison:
     """One audit's."""
 
-    job: Job
-    pinned: Pinned
+    job: AuditJob
+    pinned: PinnedTables
     known: Known
-    tables: Sequence[Table]
-    tally: Tally
+    tables: Sequence[AuditedTable]
+    tally: AuditTally
 
     @cached_property
-    def _judges(self) -> list[Judge]:
+    def _judges(self) -> list[Opinion]:
         readings = Readings(self.pinned.schemas, self.pinned.replayed_through)
-        return [Judge(one, self.pinned.codes, readings) for one in self.pinned.routings]
+        return [Opinion(one, self.pinned.codes, readings) for one in self.pinned.routings]
 
     @cached_property
     def _in_slots(self) -> bool:
@@ -92,13 +92,13 @@ class Comparison:
     def _day(self) -> int | None:
         return None if self.job.day is None else (self.job.day - type(self.job.day)(1970, 1, 1)).days
 
-    def compare(self, stretches: Sequence[Stretch], held: Sequence[Held]) -> None:
+    def compare(self, stretches: Sequence[AuditedStretch], held: Sequence[TableRows]) -> None:
         """All offsets of some stretches."""
-        batch = Batch.of(stretches, held)
+        batch = ComparedBatch.of(stretches, held)
         right = self._right(batch)
         self.tally.right(int(right.sum()))
         told = self._told({batch.at(number): batch.records[number] for number in np.flatnonzero(~right).tolist()})
-        rows: dict[At, list[Row]] = defaultdict(list)
+        rows: dict[At, list[TableRow]] = defaultdict(list)
         for one in batch.standing:
             left = ~one.of_record(right, False)
             for at, row in zip(one.places(left), one.held.rows(one.numbers[left]) if left.any() else (), strict=True):
@@ -107,7 +107,7 @@ class Comparison:
         for at in sorted({*told, *rows}):
             self._judged(at, told.get(at), rows.get(at, ()), computed)
 
-    def _right(self, batch: Batch) -> Numbers:
+    def _right(self, batch: ComparedBatch) -> Numbers:
         """The records whose only row is surely right where it stands (plain.py); all others are looked at."""
         right = np.zeros(len(batch.records), bool)
         if self._replays or self._in_slots or self._day is not None:
@@ -128,21 +128,21 @@ class Comparison:
             right[some[list(self._plain[routing].right(sent, [one for one in asked if len(one[1])]))]] = True
         return right
 
-    def strays(self, held: Held) -> None:
+    def strays(self, held: TableRows) -> None:
         """The rows of a table that say no place, or not all of one."""
-        some: dict[tuple[Place, int], list[Row]] = defaultdict(list)
+        some: dict[tuple[Place, int], list[TableRow]] = defaultdict(list)
         for place, row in zip(held.coordinates(held.nowhere), held.rows(held.nowhere), strict=True):
             if self._day is None or row.day == self._day:
                 some[place, self._slot_of(row)].append(row)
         for (place, _), rows in some.items():
             self.tally.add(Verdict("foreign", rows[0].code, LETTERS, 0, False), place, len(rows))
 
-    def _told(self, records: Mapping[At, Record]) -> dict[At, Told]:
-        found: dict[At, Told] = {}
-        sifting: dict[tuple[int, int], list[tuple[Told, int]]] = defaultdict(list)
+    def _told(self, records: Mapping[At, AuditedRecord]) -> dict[At, ComparedRecord]:
+        found: dict[At, ComparedRecord] = {}
+        sifting: dict[tuple[int, int], list[tuple[ComparedRecord, int]]] = defaultdict(list)
         for at, record in records.items():
             region = self.known.region(*at)
-            told = found[at] = Told(Seen(record), region, {})
+            told = found[at] = ComparedRecord(JudgedRecord(record), region, {})
             if region is None:
                 continue
             for number in {region.routing, *(self.known.since(*at) if self._replays else ())}:
@@ -160,7 +160,7 @@ class Comparison:
         return found
 
     def _computed(
-        self, rows: Mapping[At, Sequence[Row]], told: Mapping[At, Told]
+        self, rows: Mapping[At, Sequence[TableRow]], told: Mapping[At, ComparedRecord]
     ) -> Mapping[tuple[At, int, int], Computed]:
         """What computed columns must hold: by offset, code of the table and index of a configuration."""
         asked = []
@@ -172,7 +172,7 @@ class Comparison:
                     if self._computing.computes(number, row.code):
                         judge = self._judges[number]
                         what = judge.document(one.seen), one.seen.record.as_seen()
-                        asked.append(Asked((at, row.code, number), number, row.code, *what))
+                        asked.append(ComputedFrom((at, row.code, number), number, row.code, *what))
         return self._computing.of(asked) if asked else {}
 
     def _may(self, at: At, own: Region, code: int) -> list[int]:
@@ -181,12 +181,16 @@ class Comparison:
         return [*dict.fromkeys([own.routing, *since])]
 
     def _judged(
-        self, at: At, told: Told | None, rows: Sequence[Row], computed: Mapping[tuple[At, int, int], Computed]
+        self,
+        at: At,
+        told: ComparedRecord | None,
+        rows: Sequence[TableRow],
+        computed: Mapping[tuple[At, int, int], Computed],
     ) -> None:
         slots = {one.number: one for one in self._slots(at, told)} if told is not None else {}
         for row in rows:
             number = self._slot_of(row)
-            slot = slots.setdefault(number, Slot(number, None))
+            slot = slots.setdefault(number, ExpectedSlot(number, None))
             slot.rows.append(self._stands(at, row, told, slot, computed))
         place = (at[0].topic, at[0].partition, at[1])
         for slot, verdict in verdicts([*slots.values()], told is not None, self._in_slots, self._replays):
@@ -195,7 +199,7 @@ class Comparison:
                 if verdict.kind == "different" and (places := slot.rows[0].places):
                     self.tally.differs(verdict.code, place, places)
 
-    def _slot_of(self, row: Row) -> int:
+    def _slot_of(self, row: TableRow) -> int:
         if not self._in_slots:
             return WHOLE_SLOT
         if row.code != LETTERS:
@@ -203,7 +207,7 @@ class Comparison:
         is_whole = row.of["stage"] in WHOLE_STAGES
         return WHOLE_SLOT if is_whole else self.pinned.codes.get(row.of["event_type"], WHOLE_SLOT)
 
-    def _is_wanted(self, slot: Slot, told: Told | None) -> bool:
+    def _is_wanted(self, slot: ExpectedSlot, told: ComparedRecord | None) -> bool:
         """Whether its row, or its record, is of the day that was asked for."""
         if self._day is None:
             return True
@@ -214,10 +218,10 @@ class Comparison:
         time = None if told.own is None else self._judges[told.own.routing].time(told.seen)
         return (_kafka_day(told.seen.record) if time is None else time // DAY_US) == self._day
 
-    def _slots(self, at: At, told: Told) -> Iterator[Slot]:
+    def _slots(self, at: At, told: ComparedRecord) -> Iterator[ExpectedSlot]:
         """What a record asks of each slot of its offset."""
         if told.own is None:
-            yield Slot(WHOLE_SLOT, Expect(UNKNOWN, must=False))
+            yield ExpectedSlot(WHOLE_SLOT, Expect(UNKNOWN, must=False))
             return
         takers = told.takers[told.own.routing]
         later = [number for number in told.takers if self._replays]
@@ -232,9 +236,9 @@ class Comparison:
             expected = self._judges[told.own.routing].expected(told.seen, taker)
             must = self.known.must(expected, *at, told.own)
             again = [self._again(told, one, number) for one in later]
-            yield Slot(number, Expect(expected, must, place == 0, again))
+            yield ExpectedSlot(number, Expect(expected, must, place == 0, again))
 
-    def _again(self, told: Told, number: int, slot: int) -> int:
+    def _again(self, told: ComparedRecord, number: int, slot: int) -> int:
         """Where a record belongs by a configuration that has come since, in a slot."""
         takers = told.takers[number]
         if self._in_slots:
@@ -242,7 +246,12 @@ class Comparison:
         return self._judges[number].expected(told.seen, takers[0] if takers else Taker(NOT_HERE, NOT_HERE))
 
     def _stands(
-        self, at: At, row: Row, told: Told | None, slot: Slot, computed: Mapping[tuple[At, int, int], Computed]
+        self,
+        at: At,
+        row: TableRow,
+        told: ComparedRecord | None,
+        slot: ExpectedSlot,
+        computed: Mapping[tuple[At, int, int], Computed],
     ) -> Stands:
         stands = Stands(
             row.code,
@@ -275,7 +284,7 @@ class Comparison:
         return stands
 
     def _differences(
-        self, row: Row, seen: Seen, number: int, computed: Mapping[str, Any] | None
+        self, row: TableRow, seen: JudgedRecord, number: int, computed: Mapping[str, Any] | None
     ) -> Sequence[Difference] | None:
         """Where a row differs from what its record holds, by one configuration; None where nothing can be said."""
         judge, topic = self._judges[number], seen.record.tp.topic
@@ -284,7 +293,7 @@ class Comparison:
             name, plain = self.tally.names[row.code], is_plain(judge.format_of(topic))
             made = Configured.of(judge.routing, name, self.pinned.views[name].schema_json)
             self._configured[key] = made if plain else replace(made, time=None)
-        configured, sent = self._configured[key], list[Sent]()
+        configured, sent = self._configured[key], list[SentValue]()
 
         def document(_: bytes) -> Any:
             sent.append(judge.row_sent(seen))
@@ -298,7 +307,7 @@ class Comparison:
             return found
         return [*found, *_changes(configured, judge.format_of(topic), row, seen.record, sent[0])]
 
-    def _says_right(self, row: Row, seen: Seen, number: int) -> bool:
+    def _says_right(self, row: TableRow, seen: JudgedRecord, number: int) -> bool:
         """Whether what a row says of its record is right, where it says it: day, times, key, headers."""
         record, judge = seen.record, self._judges[number]
         time = judge.time(seen)
@@ -314,7 +323,7 @@ class Comparison:
 
 
 def _changes(
-    configured: Configured, form: ValueFormat, row: Row, record: Record, sent: Sent
+    configured: Configured, form: ValueFormat, row: TableRow, record: AuditedRecord, sent: SentValue
 ) -> Iterable[Difference]:
     """Where a row does not say what was done to it."""
     fields = configured.root.fields if configured.made is None else {}
@@ -322,12 +331,12 @@ def _changes(
     return changes.differences(sent.change, record.key, sent.document, row.change, columns)
 
 
-def _is_letter_of(row: Row, record: Record) -> bool:
+def _is_letter_of(row: TableRow, record: AuditedRecord) -> bool:
     """Whether a dead letter has what it keeps of its record."""
     kept = record.value if record.value is None else record.value[:WHOLE_BYTES_MAX]
     same = row.micros == record.micros and row.of["key"] == record.key and row.of["value"] == kept
     return same and list(row.of["headers"] or ()) == record.headers and row.day == _kafka_day(record)
 
 
-def _kafka_day(record: Record) -> int:
+def _kafka_day(record: AuditedRecord) -> int:
     return _NO_DAY if record.micros is None else record.micros // DAY_US

@@ -12,7 +12,7 @@ from offsets.ranges import TopicPartition
 
 
 @dataclass(frozen=True)
-class Log:
+class PartitionLog:
     """One topic partition: log start, readable end and high watermark; what is read of it: [first, next)."""
 
     start: int
@@ -23,7 +23,7 @@ class Log:
 
 
 @dataclass(frozen=True)
-class Job:
+class AuditJob:
     """What was asked for. compacted: the topics from which records may vanish. record_columns: those with a record's
     key and headers.
     """

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from exporter.core.routing import DEAD_LETTERS
-from exporter.operate.audit.job import Job, Log
-from exporter.operate.audit.pin import FOREVER, Pinned, Region
+from exporter.operate.audit.job import AuditJob, PartitionLog
+from exporter.operate.audit.pin import FOREVER, PinnedTables, Region
 from exporter.proof.codes import EARLIER, LETTERS
 from offsets.ranges import TopicPartition
 
@@ -41,7 +41,7 @@ class Cover:
 class Known:
     """Of one audit."""
 
-    def __init__(self, job: Job, pinned: Pinned, logs: Mapping[TopicPartition, Log]) -> None:
+    def __init__(self, job: AuditJob, pinned: PinnedTables, logs: Mapping[TopicPartition, PartitionLog]) -> None:
         self._job = job
         self._pinned = pinned
         self._logs = logs
@@ -104,7 +104,7 @@ class Known:
         return isolation == "read_uncommitted" or self._job.routing.isolation == "read_committed"
 
 
-def _cover(pinned: Pinned, name: str, tp: TopicPartition) -> Cover:
+def _cover(pinned: PinnedTables, name: str, tp: TopicPartition) -> Cover:
     """A condemned record's row may come before the position does."""
     spans, position = pinned.spans[name, tp], pinned.positions[name, tp]
     condemned = max(pinned.condemned.get(tp, ()), default=-1) if name == DEAD_LETTERS else -1

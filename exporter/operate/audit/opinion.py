@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from exporter.core.columns import EVENT_TIME
 from exporter.core.routing import Routing, TypeFrom
 from exporter.core.value_format import ValueFormat
-from exporter.operate.audit.records import WHOLE_BYTES_MAX, Record
+from exporter.operate.audit.records import WHOLE_BYTES_MAX, AuditedRecord
 from exporter.proof.codes import (
     EARLIER,
     EARLIER_UNROUTED,
@@ -27,7 +27,7 @@ from exporter.proof.codes import (
     UNROUTED,
     WHOLE,
 )
-from exporter.proof.readers.reader import NoValue, Refused, Sent, Undecided
+from exporter.proof.readers.reader import NoGoodRecord, NoValue, SentValue, Undecided
 from exporter.proof.readers.reading import Readings, event_time_of, event_type_of
 from exporter.proof.rules.filters import Filter, has_filters, sifts
 from exporter.proof.rules.routes import Routes, has_routes
@@ -44,35 +44,35 @@ class Taker(NamedTuple):
     expected: int
 
 
-class Seen:
+class JudgedRecord:
     """A record, and what was read of its value so far: by each format and registry once."""
 
     __slots__ = ("_found", "record")
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: AuditedRecord) -> None:
         self.record = record
-        self._found: dict[tuple[ValueFormat, str], Sent | Refused | None] = {}
+        self._found: dict[tuple[ValueFormat, str], SentValue | NoGoodRecord | None] = {}
 
-    def read(self, form: ValueFormat, registry: str, readings: Readings) -> Sent | Refused | None:
+    def read(self, form: ValueFormat, registry: str, readings: Readings) -> SentValue | NoGoodRecord | None:
         """By one format; None where nothing can be said, and of a record without a value."""
         key = (form, registry)
         if key not in self._found:
             self._found[key] = self._read(key, readings)
         return self._found[key]
 
-    def _read(self, key: tuple[ValueFormat, str], readings: Readings) -> Sent | Refused | None:
+    def _read(self, key: tuple[ValueFormat, str], readings: Readings) -> SentValue | NoGoodRecord | None:
         record = self.record
         if record.value is None or record.size > WHOLE_BYTES_MAX:
             return None
         try:
             return readings.of(*key).read(record.value, record.tp, record.offset, record.headers)
-        except Refused as refused:
+        except NoGoodRecord as refused:
             return refused.with_traceback(None)
         except (Undecided, RecursionError):
             return None
 
 
-class Judge:
+class Opinion:
     """One configuration. codes: event type -> code, for every type with a table or declared."""
 
     def __init__(self, routing: Routing, codes: Mapping[str, int], readings: Readings) -> None:
@@ -97,44 +97,44 @@ class Judge:
             self._forms[topic] = self.routing.format_of(topic)
         return self._forms[topic]
 
-    def sent(self, seen: Seen) -> Sent | Refused | None:
+    def sent(self, seen: JudgedRecord) -> SentValue | NoGoodRecord | None:
         """The value; None where nothing can be said of it."""
         return seen.read(self.format_of(seen.record.tp.topic), self.routing.registry, self._readings)
 
-    def document(self, seen: Seen) -> Any:
+    def document(self, seen: JudgedRecord) -> Any:
         """The value as SQL sees it; Unsure where nothing can be said."""
         sent = self.sent(seen)
-        return sent.document if isinstance(sent, Sent) and sent.comparable else Unsure
+        return sent.document if isinstance(sent, SentValue) and sent.comparable else Unsure
 
-    def row_sent(self, seen: Seen) -> Sent:
-        """The value that a row is held against. Raises Refused, and Undecided."""
+    def row_sent(self, seen: JudgedRecord) -> SentValue:
+        """The value that a row is held against. Raises NoGoodRecord, and Undecided."""
         sent, record = self.sent(seen), seen.record
         if sent is None and record.value is not None and record.size <= WHOLE_BYTES_MAX:
             reading = self._readings.of(self.format_of(record.tp.topic), self.routing.registry)
             sent = reading.read(record.value, record.tp, record.offset, record.headers, is_row=True)
-        if isinstance(sent, Refused) and self.routing.is_earlier:
+        if isinstance(sent, NoGoodRecord) and self.routing.is_earlier:
             raise Undecided("an earlier version may have taken it")
-        if isinstance(sent, Refused):
+        if isinstance(sent, NoGoodRecord):
             raise sent
         if sent is None or not sent.comparable:
             raise Undecided
         return sent
 
-    def event_type(self, seen: Seen) -> str | None:
+    def event_type(self, seen: JudgedRecord) -> str | None:
         """The text that says it; None if nothing does."""
         source = self.routing.type_from
         if not self._in_values:
             return type_beside(source, seen.record)
         sent = self.sent(seen)
-        return event_type_of(sent, source) if isinstance(sent, Sent) else None
+        return event_type_of(sent, source) if isinstance(sent, SentValue) else None
 
-    def takers(self, seen: Seen) -> list[Taker]:
+    def takers(self, seen: JudgedRecord) -> list[Taker]:
         """The tables that take a record, filters left aside; LETTERS or UNROUTED alone if there is none."""
         if self._ruled and self._is_dead(seen):
             return [Taker(LETTERS, LETTERS)]
         return [Taker(code, code) for code in self._routes.takers(self.event_type(seen))]
 
-    def expected(self, seen: Seen, taker: Taker) -> int:
+    def expected(self, seen: JudgedRecord, taker: Taker) -> int:
         """Code of the table that must hold the record in the place of a taker, or of what else must become of it.
 
         LETTERS where it certainly is a dead letter, EITHER in doubt, EARLIER if it is one by this version, and was read
@@ -154,35 +154,35 @@ class Judge:
             return EARLIER_UNROUTED
         if code in (UNROUTED, WHOLE) or taker.expected == NOT_HERE:
             return taker.expected
-        if isinstance(sent, Sent):
+        if isinstance(sent, SentValue):
             return taker.expected
         return EITHER if doubtful else refused
 
-    def time(self, seen: Seen) -> int | None:
+    def time(self, seen: JudgedRecord) -> int | None:
         """The event time in microseconds since 1970; None where it cannot be told for sure."""
         source = self.routing.event_time
         if source.kind == "record":
             return seen.record.micros
         sent, form = self.sent(seen), self.format_of(seen.record.tp.topic)
-        return event_time_of(sent, source, form.envelope) if isinstance(sent, Sent) else None
+        return event_time_of(sent, source, form.envelope) if isinstance(sent, SentValue) else None
 
     def says_time(self, code: int) -> bool:
         """Whether `_event_time` of a table is the exporter's; a type may have declared a column of that name itself."""
         return code not in self._own
 
-    def _is_empty(self, seen: Seen) -> bool:
+    def _is_empty(self, seen: JudgedRecord) -> bool:
         return seen.record.value is None or isinstance(self.sent(seen), NoValue)
 
-    def _is_filtered(self, seen: Seen) -> bool:
+    def _is_filtered(self, seen: JudgedRecord) -> bool:
         """Whether it is a tombstone that is counted and stands in no table."""
         return self.format_of(seen.record.tp.topic).tombstones == "count" and self._is_empty(seen)
 
-    def _is_unusable(self, seen: Seen) -> bool:
+    def _is_unusable(self, seen: JudgedRecord) -> bool:
         """Whether it is dead, whatever its event type."""
         record = seen.record
         return record.micros is None or record.size > self.routing.record_bytes_max or self._is_empty(seen)
 
-    def _is_dead(self, seen: Seen) -> bool:
+    def _is_dead(self, seen: JudgedRecord) -> bool:
         return self._is_filtered(seen) or self._is_unusable(seen)
 
 
@@ -196,7 +196,7 @@ def declares_event_time(schema_json: str) -> bool:
     return any(field["name"].lower() == EVENT_TIME for field in json.loads(schema_json)["fields"])
 
 
-def type_beside(source: TypeFrom, record: Record) -> str | None:
+def type_beside(source: TypeFrom, record: AuditedRecord) -> str | None:
     """The event type of a record where it does not stand in the value; None if nothing says it."""
     if source.kind == "topic":
         return record.tp.topic

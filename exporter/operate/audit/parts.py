@@ -20,13 +20,13 @@ import pyarrow as pa
 from exporter.lake.later import Later
 from exporter.operate.audit.compare import Comparison
 from exporter.operate.audit.files import LiveFiles, Ranges
-from exporter.operate.audit.job import Job, Log
+from exporter.operate.audit.job import AuditJob, PartitionLog
 from exporter.operate.audit.known import Known
-from exporter.operate.audit.pin import FOREVER, Pinned
-from exporter.operate.audit.records import Source, Stretch, Wanted, around
-from exporter.operate.audit.rows import Held, Table
+from exporter.operate.audit.pin import FOREVER, PinnedTables
+from exporter.operate.audit.records import AuditedOffsets, AuditedStretch, AuditedTopic, around
+from exporter.operate.audit.rows import AuditedTable, TableRows
 from exporter.operate.audit.spread import spread
-from exporter.operate.audit.tally import Tally
+from exporter.operate.audit.tally import AuditTally
 from offsets.ranges import TopicPartition
 
 PART_OFFSETS, PART_BYTES = 500_000, 128 << 20
@@ -50,12 +50,12 @@ def untold(_done: int, _of: int) -> None:
 class Work:
     """What one attempt at an audit compares. left_out: offsets that are not read."""
 
-    job: Job
-    pinned: Pinned
-    logs: Mapping[TopicPartition, Log]
-    source: Source
+    job: AuditJob
+    pinned: PinnedTables
+    logs: Mapping[TopicPartition, PartitionLog]
+    source: AuditedTopic
     files: Mapping[str, LiveFiles]
-    tables: Sequence[Table]
+    tables: Sequence[AuditedTable]
     left_out: Mapping[TopicPartition, frozenset[int]]
 
     @cached_property
@@ -76,7 +76,7 @@ class Work:
         each = sum(add["size"] for add in adds) / rows if rows else 0
         return min(PART_OFFSETS, max(1_000, int(PART_BYTES / each))) if each else PART_OFFSETS
 
-    def of_part(self, part: Ranges, done: Callable[[int], None]) -> Tally:
+    def of_part(self, part: Ranges, done: Callable[[int], None]) -> AuditTally:
         """What becomes of its offsets. done: called with the number of those that have come to their end."""
         comparison = self._comparison()
         held = self._held(lambda files, wanted: files.of(part, wanted))
@@ -85,7 +85,7 @@ class Work:
             done(sum(one.end - one.start for one in stretches))
         return comparison.tally
 
-    def of_others(self) -> Tally:
+    def of_others(self) -> AuditTally:
         """What becomes of rows that are of none of the offsets that are read, nor before those that are asked for."""
         comparison, asked = self._comparison(), self.job.from_offsets
         known = {tp: (0 if asked.get(tp, 0) >= first else first, end) for tp, (first, end) in self.ranges.items()}
@@ -93,24 +93,24 @@ class Work:
             comparison.strays(held)
             for tp in held.places:
                 first, end = self.ranges.get(tp, (FOREVER, FOREVER))
-                comparison.compare([Stretch(tp, 0, first, ()), Stretch(tp, end, FOREVER, ())], [held])
+                comparison.compare([AuditedStretch(tp, 0, first, ()), AuditedStretch(tp, end, FOREVER, ())], [held])
         return comparison.tally
 
     def _comparison(self) -> Comparison:
-        tally = Tally({code: name for name, code in self.pinned.codes.items()})
+        tally = AuditTally({code: name for name, code in self.pinned.codes.items()})
         return Comparison(self.job, self.pinned, Known(self.job, self.pinned, self.logs), self.tables, tally)
 
-    def _held(self, read: Callable[[LiveFiles, pa.Schema], pa.Table]) -> list[Held]:
+    def _held(self, read: Callable[[LiveFiles, pa.Schema], pa.Table]) -> list[TableRows]:
         found = []
         for table in self.tables:
             rows = read(self.files[table.name], table.schema)
             since = {tp: at for (name, tp), at in self.pinned.since.items() if name == table.name}
-            found.append(Held(table, rows, self.job.topics, self.job.from_offsets, since))
+            found.append(TableRows(table, rows, self.job.topics, self.job.from_offsets, since))
         return found
 
-    def _stretches(self, part: Ranges) -> Iterator[list[Stretch]]:
+    def _stretches(self, part: Ranges) -> Iterator[list[AuditedStretch]]:
         """All offsets of a part, so many at a time that it is worth it."""
-        some: list[Stretch] = []
+        some: list[AuditedStretch] = []
         count = size = 0
         for one in self._read(part):
             some.append(one)
@@ -121,20 +121,20 @@ class Work:
                 some, count, size = [], 0, 0
         yield some
 
-    def _read(self, part: Ranges) -> Iterator[Stretch]:
+    def _read(self, part: Ranges) -> Iterator[AuditedStretch]:
         """The records, and nothing of offsets that are left out."""
-        wanted = [Wanted(tp, *bounds) for tp, bounds in part.items()]
+        wanted = [AuditedOffsets(tp, *bounds) for tp, bounds in part.items()]
         cut = [one for one in wanted if self.left_out.get(one.tp)]
         yield from self.source.stretches([one for one in wanted if one not in cut])
         for one in cut:
             at = one.start
             for piece in around(one, self.left_out[one.tp]):
                 if at < piece.start:
-                    yield Stretch(one.tp, at, piece.start, ())
+                    yield AuditedStretch(one.tp, at, piece.start, ())
                 yield from self.source.stretches([piece])
                 at = piece.end
             if at < one.end:
-                yield Stretch(one.tp, at, one.end, ())
+                yield AuditedStretch(one.tp, at, one.end, ())
 
 
 def in_parts(ranges: Ranges, offsets_max: int, abreast: int = 1) -> Iterator[Ranges]:
@@ -179,7 +179,7 @@ def _cut(ranges: Ranges, count: int) -> Iterator[Ranges]:
         yield {tp: (start, end) for tp, (start, end) in pieces.items() if start < end}
 
 
-def compared(work: Work, tell: Tell, later: Later) -> Tally:
+def compared(work: Work, tell: Tell, later: Later) -> AuditTally:
     """All of it, by a cluster or by processes of its own where it is worth them. Raises what one of them raises.
 
     later: the lake's session, where it is on a cluster.
@@ -200,10 +200,10 @@ def compared(work: Work, tell: Tell, later: Later) -> Tally:
     return tally
 
 
-def _spread(work: Work, parts: Sequence[Ranges], tell: Tell, session: Any) -> Iterator[Tally]:
+def _spread(work: Work, parts: Sequence[Ranges], tell: Tell, session: Any) -> Iterator[AuditTally]:
     """By a cluster's executors."""
 
-    def of_part(number: int) -> Tally:
+    def of_part(number: int) -> AuditTally:
         return work.of_part(parts[number], lambda more: None)
 
     def done(some: int) -> None:
@@ -212,7 +212,7 @@ def _spread(work: Work, parts: Sequence[Ranges], tell: Tell, session: Any) -> It
     return spread(session, of_part, len(parts), done, TELL_SECS)
 
 
-def _here(work: Work, parts: Sequence[Ranges], tell: Tell) -> Iterator[Tally]:
+def _here(work: Work, parts: Sequence[Ranges], tell: Tell) -> Iterator[AuditTally]:
     """One after the other."""
     at = 0
 
@@ -225,7 +225,7 @@ def _here(work: Work, parts: Sequence[Ranges], tell: Tell) -> Iterator[Tally]:
         yield work.of_part(part, done)
 
 
-def _spawned(work: Work, parts: Sequence[Ranges], tell: Tell, cores: int) -> Iterator[Tally]:
+def _spawned(work: Work, parts: Sequence[Ranges], tell: Tell, cores: int) -> Iterator[AuditTally]:
     """So many at a time, as they come to their end."""
     spawned = multiprocessing.get_context("spawn")  # this process has threads, which a fork would not have
     counter = spawned.Value("q")
@@ -244,7 +244,7 @@ _asked: list[tuple[Work, Any]] = []
 """Of this process, if it is one that was asked: the work, and the counter of all that is done."""
 
 
-def _of_part(part: Ranges) -> Tally:
+def _of_part(part: Ranges) -> AuditTally:
     work, counter = _asked[0]
 
     def done(more: int) -> None:

@@ -57,7 +57,7 @@ class Region:
 
 
 @dataclass
-class Pinned:
+class PinnedTables:
     """The tables at one moment; keys are (event type, topic partition), or topic partition.
 
     views: event type -> snapshot, the dead letters' read last. spans: offsets (after, through] that a table says it
@@ -130,7 +130,7 @@ class Pinned:
         return found
 
 
-def pin(lake: Lake, identities: Mapping[str, TopicIdentity], routing: Routing) -> Pinned:
+def pin(lake: Lake, identities: Mapping[str, TopicIdentity], routing: Routing) -> PinnedTables:
     """One snapshot of each table of the app, the dead letters' last; then those that appeared meanwhile.
 
     A type's table is made before the dead letters say that its configuration is in force, so the second look
@@ -138,7 +138,7 @@ def pin(lake: Lake, identities: Mapping[str, TopicIdentity], routing: Routing) -
     """
     found = dict(views_of(lake))
     found |= dict(views_of(lake, but=found))
-    pinned = Pinned(found)
+    pinned = PinnedTables(found)
     letters = found.get(DEAD_LETTERS)
     for name, view in found.items():
         pinned.replayed |= {(name, tp): at for tp, at in replayed_through(view.transactions, lake.app).items()}
@@ -170,7 +170,7 @@ def _partitions(view: TableView, app: str) -> Iterator[TopicPartition]:
         yield app_id.tp
 
 
-def _check_tables(pinned: Pinned, identities: Mapping[str, TopicIdentity]) -> None:
+def _check_tables(pinned: PinnedTables, identities: Mapping[str, TopicIdentity]) -> None:
     """Tables that the dead letters list must be there. Raises InvariantBroken if a topic is another one."""
     letters = pinned.views.get(DEAD_LETTERS)
     if letters is None:
@@ -188,7 +188,7 @@ def _check_tables(pinned: Pinned, identities: Mapping[str, TopicIdentity]) -> No
             pinned.problems.append(f"table {folder} {'was replaced' if folder in ids else 'is gone'}")
 
 
-def _pin_routings(pinned: Pinned, app: str, routing: Routing) -> None:
+def _pin_routings(pinned: PinnedTables, app: str, routing: Routing) -> None:
     """Which configuration was in force for which offsets; the last region of a partition is open."""
     letters = pinned.views.get(DEAD_LETTERS)
     index: dict[str, int | None] = {}
@@ -208,7 +208,7 @@ def _pin_routings(pinned: Pinned, app: str, routing: Routing) -> None:
         pinned.regions[tp] = regions
 
 
-def _add_routing(pinned: Pinned, letters: TableView, fingerprint: str, routing: Routing) -> int | None:
+def _add_routing(pinned: PinnedTables, letters: TableView, fingerprint: str, routing: Routing) -> int | None:
     """Index of a recorded configuration, None with a note if it cannot be read."""
     found: Routing | None = routing if fingerprint == routing.fingerprint() else None
     if found is None:
@@ -222,7 +222,7 @@ def _add_routing(pinned: Pinned, letters: TableView, fingerprint: str, routing: 
     return len(pinned.routings) - 1
 
 
-def pin_gaps(pinned: Pinned, app: str, topics: Sequence[str], files: Mapping[str, LiveFiles]) -> None:
+def pin_gaps(pinned: PinnedTables, app: str, topics: Sequence[str], files: Mapping[str, LiveFiles]) -> None:
     """The gap rows of the dead letters (protocol 5.5). Of one epoch they never overlap: one lost twice is a problem."""
     letters = pinned.views.get(DEAD_LETTERS)
     if letters is None or not recorded_gaps(letters.transactions, app):

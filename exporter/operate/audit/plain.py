@@ -21,8 +21,8 @@ import pyarrow as pa
 from exporter.core.columns import EVENT_TIME, EVOLVED, JSON_TEXT, NO_COLUMNS
 from exporter.core.routing import Routing
 from exporter.operate.audit.opinion import IN_VALUES, declares_event_time, is_plain, type_beside
-from exporter.operate.audit.records import WHOLE_BYTES_MAX, Record
-from exporter.operate.audit.rows import Held, Indices, Table
+from exporter.operate.audit.records import WHOLE_BYTES_MAX, AuditedRecord
+from exporter.operate.audit.rows import AuditedTable, Indices, TableRows
 from exporter.proof.rules.expressions import engine
 from exporter.proof.rules.filters import has_filters
 from exporter.proof.rules.routes import has_routes
@@ -52,7 +52,7 @@ class Unplain(Exception):
 class Plain:
     """The rows of one configuration that are surely right."""
 
-    def __init__(self, routing: Routing, tables: Sequence[Table]) -> None:
+    def __init__(self, routing: Routing, tables: Sequence[AuditedTable]) -> None:
         self._routing = routing
         self._topics: dict[str, bool] = {}
         self._errors: Any = ()
@@ -73,7 +73,7 @@ class Plain:
             self._keys[table.code] = json.dumps([*query, f"{table.schema}"])
             self._queries[self._keys[table.code]] = query
 
-    def right(self, records: Sequence[Record], held: Iterable[tuple[Held, Indices, Indices]]) -> set[int]:
+    def right(self, records: Sequence[AuditedRecord], held: Iterable[tuple[TableRows, Indices, Indices]]) -> set[int]:
         """Which of some records stand rightly in a table. held: rows, and for each the number of its record."""
         some = [one for one in held if one[0].table.code in self._keys]
         if not some:
@@ -102,7 +102,7 @@ class Plain:
                 connection.unregister("pairs")
         return found
 
-    def _sent(self, records: Sequence[Record]) -> pa.Table:
+    def _sent(self, records: Sequence[AuditedRecord]) -> pa.Table:
         """Those that are plain JSON, their values as text."""
         some = [at for at, one in enumerate(records) if self._is_asked(one)]
         try:
@@ -116,7 +116,7 @@ class Plain:
         parts = [some, [records[at].micros for at in some], names, values]
         return pa.table([pa.array(part, kind) for part, kind in zip(parts, _SENT.types, strict=True)], schema=_SENT)
 
-    def _is_asked(self, one: Record) -> bool:
+    def _is_asked(self, one: AuditedRecord) -> bool:
         """Others are looked at elsewhere."""
         routing, topic = self._routing, one.tp.topic
         if one.value is None or one.micros is None or one.size > min(WHOLE_BYTES_MAX, routing.record_bytes_max):
@@ -144,7 +144,7 @@ def _is_text(value: bytes) -> bool:
     return True
 
 
-def _query(routing: Routing, table: Table) -> tuple[str, dict[str, Any]]:
+def _query(routing: Routing, table: AuditedTable) -> tuple[str, dict[str, Any]]:
     """What gives the records of the right rows of a table, by number, and its parameters. Raises Unplain.
 
     Of rows beside what was sent: c0, c1, ... as the table's schema has them; n, us, v and said; name, of the table.
@@ -155,7 +155,7 @@ def _query(routing: Routing, table: Table) -> tuple[str, dict[str, Any]]:
     declared_json = NO_COLUMNS if is_new else dict(routing.types).get(table.name)
     if declared_json is None or declares_event_time(declared_json):
         raise Unplain
-    asked, own = Asked(), {name: f"c{at}" for at, name in enumerate(table.schema.names)}
+    asked, own = PlainAsked(), {name: f"c{at}" for at, name in enumerate(table.schema.names)}
     stored = {one["name"]: one for one in json.loads(table.schema_json)["fields"]}
     declared = {one["name"]: one for one in json.loads(declared_json)["fields"]}
     conditions = asked.columns(declared, stored, [], own.__getitem__)
@@ -183,7 +183,7 @@ def _excused(routing: Routing) -> Iterator[str]:
     yield from names
 
 
-def _time(routing: Routing, asked: Asked) -> str:
+def _time(routing: Routing, asked: PlainAsked) -> str:
     """Microseconds since 1970."""
     source = routing.event_time
     if source.kind == "record":
@@ -200,7 +200,7 @@ def _instant(raw: str) -> str:
     return f"CASE WHEN regexp_full_match({raw}, '{ISO}') THEN epoch_us({cut}) END"
 
 
-class Asked:
+class PlainAsked:
     """What is asked of values, and the parameters of it: no name becomes a part of SQL."""
 
     def __init__(self) -> None:

@@ -28,7 +28,7 @@ MEMORY_BYTES = 3 << 30
 _KINDS = {0: "CreateTime", 1: "LogAppendTime"}
 
 
-class Record(NamedTuple):
+class AuditedRecord(NamedTuple):
     """micros: the Kafka timestamp, since 1970; None where no table can hold it. size: bytes of the whole value.
 
     headers: `key` and `value` of each. kind: whose its timestamp is, of none None.
@@ -55,17 +55,17 @@ class Record(NamedTuple):
         }
 
 
-class Stretch(NamedTuple):
+class AuditedStretch(NamedTuple):
     """Offsets start..end-1 of a partition, and the records that are there, in order."""
 
     tp: TopicPartition
     start: int
     end: int
-    records: Sequence[Record]
+    records: Sequence[AuditedRecord]
 
 
 @dataclass(frozen=True)
-class Wanted:
+class AuditedOffsets:
     """Offsets start..end-1 of a partition."""
 
     tp: TopicPartition
@@ -74,14 +74,14 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Source:
+class AuditedTopic:
     """client: keywords of kafka-python's clients. bytes_max: of a good value."""
 
     client: Mapping[str, Any]
     isolation: str
     bytes_max: int
 
-    def stretches(self, wanted: Sequence[Wanted]) -> Iterator[Stretch]:
+    def stretches(self, wanted: Sequence[AuditedOffsets]) -> Iterator[AuditedStretch]:
         """Every record of the ranges that a consumer sees; those of one partition in order and without a gap.
 
         Of each partition one range at most. Raises KafkaError for offsets that are not there any more and for a batch
@@ -92,7 +92,7 @@ class Source:
             with hushed("kafka"):  # what matters is raised
                 yield from self._stretches(some)
 
-    def _stretches(self, wanted: Sequence[Wanted]) -> Iterator[Stretch]:
+    def _stretches(self, wanted: Sequence[AuditedOffsets]) -> Iterator[AuditedStretch]:
         from kafka import KafkaConsumer
         from kafka import TopicPartition as KafkaTopicPartition
 
@@ -120,7 +120,7 @@ class Source:
                         continue
                     since, tp, end = time.monotonic(), left[one].tp, left[one].end
                     records = [self._record(tp, found) for found in polled.get(one, ()) if found.offset < end]
-                    yield Stretch(tp, at[one], min(position, end), records)
+                    yield AuditedStretch(tp, at[one], min(position, end), records)
                     at[one] = position
                     if position >= end:
                         del left[one]
@@ -132,12 +132,12 @@ class Source:
         finally:
             consumer.close(timeout_ms=3000)
 
-    def _record(self, tp: TopicPartition, found: Any) -> Record:
+    def _record(self, tp: TopicPartition, found: Any) -> AuditedRecord:
         """One of the oldest format has no timestamp: -1."""
         micros = (-1 if found.timestamp is None else found.timestamp) * 1000
         value, bytes_max = found.value, max(WHOLE_BYTES_MAX, self.bytes_max)
         size = 0 if value is None else len(value)
-        return Record(
+        return AuditedRecord(
             tp,
             found.offset,
             micros if LEAST_US <= micros <= MOST_US else None,
@@ -149,12 +149,12 @@ class Source:
         )
 
 
-def around(wanted: Wanted, left_out: frozenset[int]) -> Iterator[Wanted]:
+def around(wanted: AuditedOffsets, left_out: frozenset[int]) -> Iterator[AuditedOffsets]:
     """The ranges between offsets that are left out."""
     first = wanted.start
     for offset in sorted(offset for offset in left_out if wanted.start <= offset < wanted.end):
         if first < offset:
-            yield Wanted(wanted.tp, first, offset)
+            yield AuditedOffsets(wanted.tp, first, offset)
         first = offset + 1
     if first < wanted.end:
-        yield Wanted(wanted.tp, first, wanted.end)
+        yield AuditedOffsets(wanted.tp, first, wanted.end)

@@ -49,7 +49,7 @@ CONDEMNED = "condemned"
 """Stage of a dead letter whose record was given up."""
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """One row. day: days since 1970 by which it is found. time: its `_event_time`. micros: its record's timestamp.
 
     key, headers, kind: what it says of its record's. change: what it says of its change, by column. misplaced: its
@@ -87,7 +87,7 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Table:
+class AuditedTable:
     """What is asked of a table. schema_json: Spark schema JSON of all its columns. declared: the same, of those that
     each configuration declares. cut_by: its partition columns. unit: that it says it is cut by; most say none.
     """
@@ -150,7 +150,7 @@ class Table:
         return pa.schema(list((self.columns | self.record | self.change | wanted).items()))
 
 
-class Held:
+class TableRows:
     """Rows of a table, found by coordinates. topics: those that are looked at.
 
     wanted: least offset that is looked at, by partition; since: first epoch of the topic of today.
@@ -158,7 +158,7 @@ class Held:
 
     def __init__(
         self,
-        table: Table,
+        table: AuditedTable,
         rows: pa.Table,
         topics: Sequence[str],
         wanted: Mapping[TopicPartition, int],
@@ -202,7 +202,7 @@ class Held:
         kafka = self._rows.column("_kafka").take(pa.array(numbers, pa.int64())).to_pylist()
         return [(one["topic"], one["partition"], one["offset"]) if one else (None, None, None) for one in kafka]
 
-    def rows(self, numbers: Indices) -> list[Row]:
+    def rows(self, numbers: Indices) -> list[TableRow]:
         """Some of them."""
         some, table = self._rows.take(pa.array(numbers, pa.int64())), self.table
         values = {name: values_of(some.column(name).combine_chunks()) for name in some.column_names}
@@ -218,7 +218,7 @@ class Held:
         own = {name: values[name] for name in table.columns}
         cuts = [(name, values[name]) for name in table.times if name != "day"]
         return [
-            Row(
+            TableRow(
                 table.code,
                 kafka[at] and kafka[at]["timestamp"],
                 days[at],

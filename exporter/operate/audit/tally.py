@@ -33,7 +33,7 @@ Place = tuple[str | None, int | None, int | None]
 
 
 @dataclass
-class Tally:
+class AuditTally:
     """names: code -> event type. bad: by kind, (code, place, other code)."""
 
     names: Mapping[int, str]
@@ -78,7 +78,7 @@ class Tally:
         if len(self.differing) > 2 * BAD_OFFSETS_MAX:
             self.differing = sorted(self.differing, key=lambda one: one[:2])[:EXAMPLES_MAX]
 
-    def join(self, other: Tally) -> None:
+    def join(self, other: AuditTally) -> None:
         """Those of other offsets."""
         self.kinds += other.kinds
         self.taken_out += other.taken_out

@@ -72,7 +72,7 @@ class Stands:
 
 
 @dataclass
-class Slot:
+class ExpectedSlot:
     """One slot of an offset: what its record expects of it, and its rows."""
 
     number: int
@@ -120,7 +120,9 @@ class Verdict(NamedTuple):
     twin: bool
 
 
-def verdicts(slots: Sequence[Slot], is_there: bool, in_slots: bool, replays: bool) -> list[tuple[Slot, Verdict]]:
+def verdicts(
+    slots: Sequence[ExpectedSlot], is_there: bool, in_slots: bool, replays: bool
+) -> list[tuple[ExpectedSlot, Verdict]]:
     """On each slot of an offset. is_there: its record is in the topic. in_slots: several tables may take one record."""
     if replays:
         for slot in slots:
@@ -153,7 +155,7 @@ def verdicts(slots: Sequence[Slot], is_there: bool, in_slots: bool, replays: boo
     return found
 
 
-def _verdict(slot: Slot, kind: str, counts: int) -> Verdict:
+def _verdict(slot: ExpectedSlot, kind: str, counts: int) -> Verdict:
     expected = LETTERS if slot.expected is None else slot.expected
     asked = expected if kind == "filtered" else max(expected, LETTERS)
     code = slot.code if slot.rows else asked
@@ -163,7 +165,7 @@ def _verdict(slot: Slot, kind: str, counts: int) -> Verdict:
     return Verdict(kind, code, other, counts, slot.twin)
 
 
-def _kind(slot: Slot, is_there: bool) -> str:
+def _kind(slot: ExpectedSlot, is_there: bool) -> str:
     """The verdict on one slot by itself; the first that holds."""
     expected = slot.expected
     counted = expected is not None and (expected in COUNTED or expected <= SIFTED)
@@ -178,7 +180,7 @@ def _kind(slot: Slot, is_there: bool) -> str:
     return "missing" if slot.expect is not None and slot.expect.must else "pending"
 
 
-def _of_row(slot: Slot, row: Stands, is_there: bool, counted: bool) -> str:
+def _of_row(slot: ExpectedSlot, row: Stands, is_there: bool, counted: bool) -> str:
     if row.outside:
         return "outside"
     if not is_there:

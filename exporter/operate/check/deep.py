@@ -13,7 +13,7 @@ from exporter.errors import ExporterError, LogCleaned
 from exporter.finding import Finding
 from exporter.kafka.options import kafka_python_options
 from exporter.kafka.topics import TopicReader, partitions_of
-from exporter.lake.accidents import History
+from exporter.lake.accidents import AppHistory
 from exporter.lake.lake import Lake
 from exporter.lake.views import views_of
 from exporter.operate.audit.audit import audit
@@ -79,7 +79,7 @@ def _views(lake: Lake, unproven: dict[str, LogCleaned]) -> Iterator[tuple[str, T
     """The tables of the app; fills `unproven`."""
     for name, view in views_of(lake):
         try:
-            History(lake.table(name), lake.app, view).since  # noqa: B018 - reads the log now
+            AppHistory(lake.table(name), lake.app, view).since  # noqa: B018 - reads the log now
         except LogCleaned as cleaned:
             unproven[name] = cleaned
         yield name, view

@@ -30,12 +30,12 @@ from exporter.core.shapes import COUNT
 from exporter.core.table_options import TableOptions
 from exporter.errors import ConfigError
 from exporter.executor.framing import Framing
-from exporter.executor.readers import Readers
+from exporter.executor.readers import TaskReaders
 from exporter.executor.route import Router
 from exporter.executor.shaping import shaped
 from exporter.formats.frames import read_values, readable, reframed
 from exporter.formats.places import emptied
-from exporter.kafka.sample import Taken
+from exporter.kafka.sample import SampledRecord
 from exporter.settings.model import Settings
 from exporter.workbench import routing_of
 from offsets.ranges import TopicPartition
@@ -61,7 +61,7 @@ class SampleRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     offset: int | None = None
     timestamp: int | None = None
 
-    def taken(self, topic: str, offset: int) -> Taken:
+    def taken(self, topic: str, offset: int) -> SampledRecord:
         """As a reader has it. topic, offset: where it does not say its own. Raises ValueError for no base64."""
         value: bytes | None = None if bytes(self.value) == b"null" else bytes(self.value)
         if self.value_text is not None:
@@ -69,7 +69,7 @@ class SampleRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.value_base64 is not None:
             value = base64.b64decode(self.value_base64, validate=True)
         headers = tuple((name, None if text is None else text.encode()) for name, text in self.headers.items())
-        return Taken(
+        return SampledRecord(
             TopicPartition(self.topic or topic, self.partition),
             offset if self.offset is None else self.offset,
             self.timestamp,
@@ -81,7 +81,7 @@ class SampleRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True)
-class Fate:
+class SampleFate:
     """What becomes of a record in one table, or in none. event_type: of the table, or what a dead letter says.
 
     why: what sends it there, or the reason of a dead letter. row: the table's columns that are not null.
@@ -107,7 +107,7 @@ class Sampled:
     line: int
     said: str | None
     event_type: str | None
-    fates: tuple[Fate, ...]
+    fates: tuple[SampleFate, ...]
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON output."""
@@ -117,18 +117,18 @@ class Sampled:
 
 def samples(settings: Settings, lines: Iterable[bytes], records: bool) -> Iterator[Sampled]:
     """Each line but empty ones. records: a line is a SampleRecord, else a value as it is. Raises ConfigError."""
-    judge = Judge(routing_of(settings, None), settings)
+    judge = SampleJudge(routing_of(settings, None), settings)
     topic = settings.topics[0] if settings.topics else TOPIC
     for number, line in enumerate(lines, 1):
         if text := line.strip(b"\r\n"):
             yield judge.sampled(number, _record(number, text, topic) if records else _value(number, text, topic))
 
 
-def _value(number: int, text: bytes, topic: str) -> Taken:
-    return Taken(TopicPartition(topic, 0), number - 1, None, None, text, len(text))
+def _value(number: int, text: bytes, topic: str) -> SampledRecord:
+    return SampledRecord(TopicPartition(topic, 0), number - 1, None, None, text, len(text))
 
 
-def _record(number: int, line: bytes, topic: str) -> Taken:
+def _record(number: int, line: bytes, topic: str) -> SampledRecord:
     try:
         return msgspec.json.decode(line, type=SampleRecord).taken(topic, number - 1)
     except (msgspec.DecodeError, ValueError) as error:
@@ -136,7 +136,7 @@ def _record(number: int, line: bytes, topic: str) -> Taken:
         raise ConfigError(f"line {number} of the samples is no record: {error}", hint) from error
 
 
-class Judge:
+class SampleJudge:
     """Says of records where they go."""
 
     def __init__(self, routing: Routing, settings: Settings) -> None:
@@ -144,29 +144,31 @@ class Judge:
         self._as_sent = replace(routing, renames=())
         to = Destination("", settings.app, TableOptions(json_text=settings.json_text))
         order = StagingOrder(to, routing, {}, {}, {})
-        self._readers = Readers(order)
+        self._readers = TaskReaders(order)
         self._schemas = order.schemas
         self._matches = dict(routing.matches)
 
-    def sampled(self, line: int, record: Taken) -> Sampled:
+    def sampled(self, line: int, record: SampledRecord) -> Sampled:
         """line: its number."""
         tp, batch = record.tp, _batch(record)
         ((taken, framed),) = Framing(self._readers.form, self._schemas).cut(batch, tp)
         if not taken.num_rows:
-            return Sampled(line, None, None, (Fate("unread", "", "the registry is not asked for its schema here"),))
+            return Sampled(
+                line, None, None, (SampleFate("unread", "", "the registry is not asked for its schema here"),)
+            )
         batch, untimely = held(batch)
         barred = {**untimely, **framed.unknown} if framed is not None else untimely
         sent = emptied(reframed(batch, framed), self._readers.form(tp.topic), self._schemas)
         routed = self._readers.router(tp.topic).route(readable(sent, framed)).without(barred)
         (name,) = routed.event_types.to_pylist()
         fates = [
-            Fate("dead_letter", row["event_type"] or "", f"{row['stage']}: {row['reason']}")
+            SampleFate("dead_letter", row["event_type"] or "", f"{row['stage']}: {row['reason']}")
             for row in routed.dead.to_pylist()
         ]
         if sent.column("value").null_count and self._readers.form(tp.topic).tombstones == COUNT:
-            fates = [Fate("counted", "", "tombstones = count")]
+            fates = [SampleFate("counted", "", "tombstones = count")]
         if len(routed.counted):
-            fates.append(Fate("counted", name or "", "unrouted = count"))
+            fates.append(SampleFate("counted", name or "", "unrouted = count"))
         for table, rows in sorted(routed.groups.items()):
             values = read_values(batch, framed)
             fates.append(self._in_table(table, name, batch, rows, values, tp.topic))
@@ -181,16 +183,16 @@ class Judge:
 
     def _in_table(
         self, table: str, name: str | None, batch: pa.RecordBatch, rows: pa.Int32Array, values: pa.Array, topic: str
-    ) -> Fate:
+    ) -> SampleFate:
         decoded = self._readers.decoder(table, topic).decode(values, batch.column("timestamp"))
         found = shaped(table, decoded, self._readers.shaper(table), batch, rows, topic)
         for _, event_type, stage, reason in found.bad:
-            return Fate("dead_letter", event_type or "", f"{stage}: {reason}")
+            return SampleFate("dead_letter", event_type or "", f"{stage}: {reason}")
         if len(found.filtered):
-            return Fate("filtered", table, self._filter(table))
+            return SampleFate("filtered", table, self._filter(table))
         (row,) = found.table.to_pylist()
         shown = {column: plain(value) for column, value in row.items() if value is not None}
-        return Fate("row", table, self._why(table, name), shown)
+        return SampleFate("row", table, self._why(table, name), shown)
 
     def _why(self, table: str, name: str | None) -> str:
         """What sends a record to a table."""
@@ -206,7 +208,7 @@ class Judge:
         return " or ".join(one for one in told if one)
 
 
-def _batch(record: Taken) -> pa.RecordBatch:
+def _batch(record: SampledRecord) -> pa.RecordBatch:
     """A record as Spark's source has it; one without a timestamp is of now."""
     millis = int(time.time() * 1000) if record.timestamp_ms is None else record.timestamp_ms
     headers = [{"key": name, "value": value} for name, value in record.headers]

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Literal, NamedTuple
 
-from exporter.kafka.sample import Taken
+from exporter.kafka.sample import SampledRecord
 from exporter.operate.infer.forms import form_of, millis_of
 
 DEPTH = 3
@@ -43,7 +43,7 @@ _TIME_NAMES = frozenset({"ts", "time", "timestamp", "eventtime", "occurredat", "
 Where = Literal["json", "header", "key", "topic"]
 
 
-class Place(NamedTuple):
+class FieldPlace(NamedTuple):
     """Where something stands. name: a dotted path, or a header's name."""
 
     kind: Where
@@ -58,7 +58,7 @@ class Flat(NamedTuple):
 
     scalars: Mapping[str, Any]
     paths: frozenset[str]
-    outside: Mapping[Place, str]
+    outside: Mapping[FieldPlace, str]
     timestamp_ms: int | None
 
 
@@ -66,7 +66,7 @@ class Flat(NamedTuple):
 class TypeCandidate:
     """share: of the records that have it. values: how many different ones. explains: of 1, of the fields there are."""
 
-    place: Place
+    place: FieldPlace
     share: float
     values: int
     explains: float
@@ -86,7 +86,7 @@ class TimeCandidate:
     score: float
 
 
-def flat(record: Taken, value: Mapping[str, Any]) -> Flat:
+def flat(record: SampledRecord, value: Mapping[str, Any]) -> Flat:
     """value: the record's."""
     scalars: dict[str, Any] = {}
     paths: set[str] = set()
@@ -94,10 +94,10 @@ def flat(record: Taken, value: Mapping[str, Any]) -> Flat:
         paths.add(path)
         if type(inner) is str or type(inner) is int:
             scalars[path] = inner
-    outside = {Place("topic"): record.tp.topic}
+    outside = {FieldPlace("topic"): record.tp.topic}
     headers = ((name, text) for name, text in record.headers if name.isprintable())
-    texts: list[tuple[Place, bytes | None]] = [(Place("header", name), text) for name, text in headers]
-    for place, raw in (*texts, (Place("key"), record.key)):
+    texts: list[tuple[FieldPlace, bytes | None]] = [(FieldPlace("header", name), text) for name, text in headers]
+    for place, raw in (*texts, (FieldPlace("key"), record.key)):
         text = text_of(raw)
         if text:
             outside[place] = text
@@ -143,19 +143,19 @@ def type_candidates(records: Collection[Flat]) -> list[TypeCandidate]:
     return sorted(good, key=lambda one: (-one.score, one.place))
 
 
-def _named(place: Place) -> bool:
+def _named(place: FieldPlace) -> bool:
     """Whether a place is called so that nothing else is needed."""
     if place.kind == "topic":
         return False
     return _plain(place.name) in _TYPE_NAMES or (place.kind == "header" and _type_name(place) > 0)
 
 
-def _type_score(place: Place, share: float, values: int, explains: float) -> float:
+def _type_score(place: FieldPlace, share: float, values: int, explains: float) -> float:
     constant = 0.05 if values == 1 else 0.0
     return explains * share + _type_name(place) - 0.02 * place.name.count(".") - constant
 
 
-def _type_name(place: Place) -> float:
+def _type_name(place: FieldPlace) -> float:
     if place.kind in ("key", "topic"):
         return 0.0
     last = _plain(place.name.rpartition(".")[2] if place.kind == "json" else place.name)
@@ -168,13 +168,13 @@ def _plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
-def _texts(records: Collection[Flat]) -> dict[Place, dict[int, str]]:
+def _texts(records: Collection[Flat]) -> dict[FieldPlace, dict[int, str]]:
     """Place -> number of a record -> text, of all places that might tell the event type."""
-    found: dict[Place, dict[int, str]] = defaultdict(dict)
+    found: dict[FieldPlace, dict[int, str]] = defaultdict(dict)
     for number, one in enumerate(records):
         for path, value in one.scalars.items():
             if type(value) is str and 0 < len(value) <= TEXT_MAX and not form_of(value):
-                found[Place("json", path)][number] = value
+                found[FieldPlace("json", path)][number] = value
         for place, value in one.outside.items():
             if len(value) <= TEXT_MAX:
                 found[place][number] = value
@@ -233,6 +233,6 @@ def _time_score(path: str, lag_secs: float | None) -> float:
     return named - 0.2 * path.count(".") - math.log10(1 + abs(lag_secs or 0.0))
 
 
-def some_of(records: Sequence[Taken], most: int) -> Sequence[Taken]:
+def some_of(records: Sequence[SampledRecord], most: int) -> Sequence[SampledRecord]:
     """At least `most` of the records, evenly spread, as far as there are so many."""
     return records[:: max(1, len(records) // most)]

@@ -11,7 +11,7 @@ from datetime import date, datetime, timedelta, timezone
 from typing import Any, NamedTuple
 
 
-class Unit(NamedTuple):
+class NumberUnit(NamedTuple):
     """Of a number of time since 1970. per_sec: how many there are in a second."""
 
     name: str
@@ -19,8 +19,8 @@ class Unit(NamedTuple):
 
 
 UNITS = {
-    "s": Unit("seconds", 1), "ms": Unit("milliseconds", 1_000), "us": Unit("microseconds", 1_000_000),
-    "ns": Unit("nanoseconds", 1_000_000_000),
+    "s": NumberUnit("seconds", 1), "ms": NumberUnit("milliseconds", 1_000), "us": NumberUnit("microseconds", 1_000_000),
+    "ns": NumberUnit("nanoseconds", 1_000_000_000),
 }  # fmt: skip
 """By the names that the settings have for them."""
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)

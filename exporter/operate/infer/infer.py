@@ -18,7 +18,7 @@ from exporter.core.routing import DEAD_LETTERS, EventTime, TypeFrom
 from exporter.core.seen import At
 from exporter.errors import ConfigError
 from exporter.kafka.options import kafka_python_options
-from exporter.kafka.sample import Sample, Taken, spread
+from exporter.kafka.sample import Sample, SampledRecord, spread
 from exporter.kafka.topics import TopicReader, partitions_of
 from exporter.operate.infer.columns import (
     InferredType,
@@ -31,8 +31,8 @@ from exporter.operate.infer.columns import (
     rare_of,
 )
 from exporter.operate.infer.fields import (
+    FieldPlace,
     Flat,
-    Place,
     TimeCandidate,
     TypeCandidate,
     flat,
@@ -43,7 +43,7 @@ from exporter.operate.infer.fields import (
 )
 from exporter.operate.infer.forms import form_of, millis_of
 from exporter.operate.infer.looks import Looks
-from exporter.operate.infer.values import Unfit, at_path, document
+from exporter.operate.infer.values import NoRow, at_path, document
 from exporter.settings.meaning import specs_of, value_formats
 from exporter.settings.model import Settings
 from exporter.settings.values import EPOCH
@@ -157,12 +157,14 @@ def require_json(settings: Settings) -> None:
         raise ConfigError(f"infer looks at plain JSON, and the settings say that values are {what}", hint)
 
 
-def inferred(settings: Settings, taken: Sequence[Taken], only: Collection[str] = (), plain: bool = False) -> Inference:
+def inferred(
+    settings: Settings, taken: Sequence[SampledRecord], only: Collection[str] = (), plain: bool = False
+) -> Inference:
     """What these records say, but for what the topics alone tell. Pure."""
     return _Inferring(settings, taken, plain).found(frozenset(only))
 
 
-def _within_memory(sample: Sample, notes: list[str]) -> Iterator[Taken]:
+def _within_memory(sample: Sample, notes: list[str]) -> Iterator[SampledRecord]:
     size = 0
     for one in sample:
         yield one
@@ -175,7 +177,7 @@ def _within_memory(sample: Sample, notes: list[str]) -> Iterator[Taken]:
 class _Inferring:
     """One sample, looked at twice: for where the event type and the event time stand, then for what the values are."""
 
-    def __init__(self, settings: Settings, taken: Sequence[Taken], plain: bool) -> None:
+    def __init__(self, settings: Settings, taken: Sequence[SampledRecord], plain: bool) -> None:
         self._settings = settings
         self._taken = taken
         self._plain = plain
@@ -209,14 +211,14 @@ class _Inferring:
     def _given(self, table: str) -> bool:
         return self._settings.origin(table) != "default"
 
-    def _documents(self, taken: Any, counts: _Counts | None = None) -> Iterator[tuple[Taken, dict[str, Any]]]:
+    def _documents(self, taken: Any, counts: _Counts | None = None) -> Iterator[tuple[SampledRecord, dict[str, Any]]]:
         """The records that are JSON objects; what the others are is counted."""
         for one in taken:
             try:
                 if one.value is None:
-                    raise Unfit("tombstone" if one.value_bytes is None else "too_long")
+                    raise NoRow("tombstone" if one.value_bytes is None else "too_long")
                 yield one, document(one.value)
-            except Unfit as unfit:
+            except NoRow as unfit:
                 if counts is not None:
                     counts.unusable[unfit.code] += 1
 
@@ -225,7 +227,7 @@ class _Inferring:
         found = type_candidates(records) if records else []
         if self._given("type_from"):
             return self._settings.type_from.meant, found
-        place = found[0].place if found else Place("topic")
+        place = found[0].place if found else FieldPlace("topic")
         return TypeFrom(place.kind, place.name), found
 
     def _event_time(self, records: Sequence[Flat]) -> tuple[EventTime, list[TimeCandidate]]:
@@ -270,7 +272,7 @@ class _Inferring:
                 untimed[name] += 1
         return looks, untimed
 
-    def _in_time(self, record: Taken, value: Any, unit: str) -> bool:
+    def _in_time(self, record: SampledRecord, value: Any, unit: str) -> bool:
         form = form_of(value)
         at = millis_of(value, form) if form == ("time" if unit == "iso" else unit) else None
         if at is None or at < self._since_ms:
@@ -292,7 +294,7 @@ class _Inferring:
         )  # fmt: skip
 
 
-def type_of(type_from: TypeFrom, record: Taken, value: Mapping[str, Any]) -> str:
+def type_of(type_from: TypeFrom, record: SampledRecord, value: Mapping[str, Any]) -> str:
     """The event type of a record; empty if it has none."""
     if type_from.kind == "topic":
         return record.tp.topic

@@ -11,7 +11,7 @@ DEPTH_MAX = 200
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
-class Unfit(Exception):
+class NoRow(Exception):
     """The value is no object that could be a row. code: of the reason."""
 
     def __init__(self, code: str) -> None:
@@ -24,19 +24,19 @@ class _Twice(Exception):
 
 
 def document(value: bytes) -> dict[str, Any]:
-    """The object, integers exactly. Raises Unfit."""
+    """The object, integers exactly. Raises NoRow."""
     try:
         found = json.loads(value.decode(), object_pairs_hook=_object, parse_constant=_no_constant)
     except UnicodeDecodeError:
-        raise Unfit("not_utf8") from None
+        raise NoRow("not_utf8") from None
     except _Twice:
-        raise Unfit("duplicate_key") from None
+        raise NoRow("duplicate_key") from None
     except (ValueError, RecursionError):
-        raise Unfit("not_json") from None
+        raise NoRow("not_json") from None
     if type(found) is not dict:
-        raise Unfit("not_object")
+        raise NoRow("not_object")
     if _deeper(found, DEPTH_MAX) or (_SURROGATE.search(value) and _half_a_pair(found)):
-        raise Unfit("not_json")
+        raise NoRow("not_json")
     return found
 
 

@@ -17,7 +17,7 @@ from pyspark.sql import functions as sf
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.errors import ConfigError
 from exporter.executor.letters import TYPE_STAGES
-from exporter.lake.accidents import History
+from exporter.lake.accidents import AppHistory
 from exporter.lake.lake import Lake
 from exporter.lake.properties import check_properties
 from exporter.lake.rows import rows_at
@@ -33,7 +33,7 @@ NO_HEADERS = "CAST(array() AS ARRAY<STRUCT<key: STRING, value: BINARY>>)"
 
 
 @dataclass(frozen=True)
-class Span:
+class LettersSpan:
     """Chosen rows of one partition and epoch: first and last offset, inclusive."""
 
     tp: TopicPartition
@@ -42,13 +42,15 @@ class Span:
     last: int
 
 
-def spans_of(chosen: DataFrame) -> list[Span]:
+def spans_of(chosen: DataFrame) -> list[LettersSpan]:
     """Where the chosen rows lie, recorded gaps left out."""
     kafka = sf.col("_kafka")
     by = [kafka[name].alias(name) for name in ("topic", "partition", "epoch")]
     rows = chosen.where(kafka["offset"].isNotNull()).groupBy(*by)
     found = rows.agg(sf.min("_kafka.offset").alias("first"), sf.max("_kafka.offset").alias("last")).collect()
-    return [Span(TopicPartition(one.topic, one.partition), one.epoch, one["first"], one["last"]) for one in found]
+    return [
+        LettersSpan(TopicPartition(one.topic, one.partition), one.epoch, one["first"], one["last"]) for one in found
+    ]
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class ReplayReading:
         tables = dict(views_of(lake, but=(DEAD_LETTERS,)))
         for name, view in {DEAD_LETTERS: letters, **tables}.items():
             check_properties(name, view, lake.app)
-            history = History(lake.table(name), lake.app, view)
+            history = AppHistory(lake.table(name), lake.app, view)
             if history.accidents:
                 raise history.broken()
         targets = tuple(name for name in tables if name in routing.schemas or routing.is_new(name))
@@ -105,7 +107,7 @@ class ReplayReading:
         return {**{k: v for k, v in known.items() if v is not None}, "routing": self.routing.fingerprint()}
 
     def feedable(
-        self, chosen: DataFrame, spans: Sequence[Span], asked: bool
+        self, chosen: DataFrame, spans: Sequence[LettersSpan], asked: bool
     ) -> tuple[DataFrame, list[tuple[str, int]]]:
         """The rows that can be looked at again, and why the others are left. Raises ConfigError.
 
@@ -148,7 +150,7 @@ class ReplayReading:
         named = letters.select(*(f"_kafka.{part}" for part in COORDINATES), sf.col("event_type").alias("target"))
         return named.distinct()
 
-    def _bounds(self, spans: Sequence[Span]) -> dict[TopicPartition, tuple[int, int]]:
+    def _bounds(self, spans: Sequence[LettersSpan]) -> dict[TopicPartition, tuple[int, int]]:
         """Partition -> the offset that all tables have passed, and the epoch in which the topic of today began.
 
         Raises ConfigError for a partition on which the configuration is not in force, or not yet everywhere.
@@ -171,7 +173,7 @@ class ReplayReading:
             found[tp] = passed, first_epoch(self.letters.transactions, app, tp)
         return found
 
-    def standing(self, spans: Sequence[Span]) -> DataFrame | None:
+    def standing(self, spans: Sequence[LettersSpan]) -> DataFrame | None:
         """Coordinates of rows of tables within the spans, and as `table` where they stand; None if there can be none.
 
         Of all tables that had a replay; of those that the configuration fills, where a record may be in several.

@@ -58,7 +58,7 @@ _CONFLICT = re.compile(
 
 
 @dataclass(frozen=True)
-class Step:
+class MaintenanceStep:
     """One thing that is due for a table, or was done. files and bytes: those that go.
 
     day: the partition of an OPTIMIZE. A step of a table that is let be, or that failed, says why.
@@ -108,7 +108,7 @@ class Maintenance:
             raise ConfigError(f"the table of {foreign[0]!r} is not one of app {self._lake.app}", "correct --types")
         return ours
 
-    def steps(self, names: Sequence[str], apply: bool) -> Iterator[Step]:
+    def steps(self, names: Sequence[str], apply: bool) -> Iterator[MaintenanceStep]:
         """What is due, table by table; with `apply` it is done. What fails for one table leaves the others alone."""
         for name in names:
             if self._stopped():
@@ -119,16 +119,16 @@ class Maintenance:
                     if self._stopped():
                         return
             except ExporterError as error:
-                yield self._told(Step(name, "table", "failed", says=f"{error.message} ({error.hint})"))
+                yield self._told(MaintenanceStep(name, "table", "failed", says=f"{error.message} ({error.hint})"))
 
-    def _alone(self, name: str) -> Iterator[Step]:
+    def _alone(self, name: str) -> Iterator[MaintenanceStep]:
         with _locked(self._lake.table(name)) as alone:
             if alone:
                 yield from self._table(name, True)
             else:
-                yield Step(name, "table", "skipped", says="another maintenance is at work there")
+                yield MaintenanceStep(name, "table", "skipped", says="another maintenance is at work there")
 
-    def _told(self, step: Step) -> Step:
+    def _told(self, step: MaintenanceStep) -> MaintenanceStep:
         about = {name: value for name, value in step.as_dict().items() if value not in ("", 0)}
         del about["outcome"]
         if step.outcome == "done":
@@ -139,7 +139,7 @@ class Maintenance:
             log.warning(Event.MAINTENANCE_FAILED, **about)
         return step
 
-    def _table(self, name: str, apply: bool) -> Iterator[Step]:
+    def _table(self, name: str, apply: bool) -> Iterator[MaintenanceStep]:
         table = self._lake.table(name)
         view = table.view()
         if view is None:
@@ -149,29 +149,29 @@ class Maintenance:
         for due in due_partitions(live_sizes(table, view), _now(), limits.late_secs, limits.file_bytes_max):
             yield self._optimize(table, due, apply)
         if table.checkpoint(CHECKPOINT_COMMITS, apply):
-            yield Step(name, "checkpoint", "done" if apply else "due")
+            yield MaintenanceStep(name, "checkpoint", "done" if apply else "due")
         for swept in sweep(self._lake, apply, [name]):
             if swept.paths:
-                yield Step(name, "sweep", "done" if apply else "due", "", len(swept.paths), swept.bytes)
+                yield MaintenanceStep(name, "sweep", "done" if apply else "due", "", len(swept.paths), swept.bytes)
         yield from self._vacuum(table, view, apply)
 
-    def _optimize(self, table: DeltaTable, due: Due, apply: bool) -> Step:
+    def _optimize(self, table: DeltaTable, due: Due, apply: bool) -> MaintenanceStep:
         """Rewrite one partition; Delta itself tries again what does not touch its files. Raises TableUnreadable."""
         name, label = table.event_type, due.partition.label
         if not apply:
-            return Step(name, "optimize", "due", label, due.files, due.bytes)
+            return MaintenanceStep(name, "optimize", "due", label, due.files, due.bytes)
         try:
             rewriting, condition = table.commands().optimize(), due.condition
             (row,) = (rewriting.where(condition) if condition else rewriting).executeCompaction().collect()
         except Exception as error:
             why = first_line(error)
             if _CONFLICT.search(f"{why} {error}"):
-                return Step(name, "optimize", "skipped", label, says=f"another commit was in the way: {why}")
+                return MaintenanceStep(name, "optimize", "skipped", label, says=f"another commit was in the way: {why}")
             raise TableUnreadable(f"table {name}: partition {label} cannot be rewritten: {why}") from error
         removed = row.metrics.filesRemoved
-        return Step(name, "optimize", "done", label, row.metrics.numFilesRemoved, removed.totalSize or 0)
+        return MaintenanceStep(name, "optimize", "done", label, row.metrics.numFilesRemoved, removed.totalSize or 0)
 
-    def _vacuum(self, table: DeltaTable, view: TableView, apply: bool) -> Iterator[Step]:
+    def _vacuum(self, table: DeltaTable, view: TableView, apply: bool) -> Iterator[MaintenanceStep]:
         """Looks first: where nothing is to be deleted, nothing is written to the table's log either."""
         name, spec = table.event_type, table_spec(view)
         retention = view.properties.get(DELETED_FILE_RETENTION, RETENTION_DEFAULT)
@@ -180,7 +180,7 @@ class Maintenance:
                 f"{DELETED_FILE_RETENTION} = {retention} is not longer than a staged file may wait, and an hour: "
                 "VACUUM could delete staged files"
             )
-            yield Step(name, "vacuum", "failed", says=says)
+            yield MaintenanceStep(name, "vacuum", "failed", says=says)
             return
         before = listed_files(table.store, spec)
         try:
@@ -197,7 +197,7 @@ class Maintenance:
         if paths:
             says = f"at least {DRY_RUN_FILES}" if len(paths) >= DRY_RUN_FILES and not apply else ""
             size = sum(before[path] for path in paths)
-            yield Step(name, "vacuum", "done" if apply else "due", "", len(paths), size, says)
+            yield MaintenanceStep(name, "vacuum", "done" if apply else "due", "", len(paths), size, says)
 
 
 def _relative(path: str, spec: Spec) -> str:

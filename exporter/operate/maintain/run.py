@@ -16,19 +16,19 @@ from exporter.spark.session import jvm_watched
 from exporter.workbench import open_lake
 
 if TYPE_CHECKING:
-    from exporter.operate.maintain.maintain import Step
+    from exporter.operate.maintain.maintain import MaintenanceStep
 
 log = get_logger(__name__)
 
 
 def maintain(
-    settings: Settings, only: Collection[str], apply: bool, scheduled: bool, told: Callable[[Step], None]
-) -> list[Step]:
+    settings: Settings, only: Collection[str], apply: bool, scheduled: bool, told: Callable[[MaintenanceStep], None]
+) -> list[MaintenanceStep]:
     """Maintain the tables once, or on the schedule until stopped; the steps of the last passing."""
     from exporter.operate.maintain.maintain import Maintenance
     from exporter.operate.maintain.maintain import MaintenanceLimits as Maintained
 
-    steps: list[Step] = []
+    steps: list[MaintenanceStep] = []
     asked: list[bool] = []
     limits = Maintained(
         settings.event_time_late_max_secs, settings.maintain_file_bytes_max, settings.stage_age_max_secs

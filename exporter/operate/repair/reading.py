@@ -12,7 +12,7 @@ from functools import cached_property
 
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.errors import CannotRepair, LogCleaned
-from exporter.lake.accidents import History, Loss
+from exporter.lake.accidents import AccidentLoss, AppHistory
 from exporter.lake.change import TABLE_PROPERTIES
 from exporter.lake.lake import Lake
 from exporter.lake.schema import table_schema
@@ -55,13 +55,13 @@ class RepairReading:
         self.app = app
         self.views: dict[str, TableView] = {}
         self.others: dict[str, TableView] = {}
-        self.histories: dict[str, History] = {}
+        self.histories: dict[str, AppHistory] = {}
         self.cleaned: dict[str, LogCleaned] = {}
         self._recorded: dict[str, Routing] = {}
         for name, view in views_of(lake, others="keep"):
             if view.properties.get(APP_PROPERTY) in {app, known_as} or live_positions(view.transactions, app):
                 self.views[name] = view
-                self._look(name, History(lake.table(name), app, view))
+                self._look(name, AppHistory(lake.table(name), app, view))
             else:
                 self.others[name] = view
         if self.views and DEAD_LETTERS not in self.views:
@@ -69,7 +69,7 @@ class RepairReading:
         if not self.views:
             raise CannotRepair(f"there is no table of app {app} under {lake.root}", "correct `app` or `table_root`")
 
-    def _look(self, name: str, history: History) -> None:
+    def _look(self, name: str, history: AppHistory) -> None:
         try:
             history.since  # noqa: B018 - reads the log now
         except LogCleaned as cleaned:
@@ -114,7 +114,7 @@ class RepairReading:
         anchor = str(AppId(self.app, tp, position.epoch, "anchor"))
         return self.views[name].transactions.get(anchor) == position.offset
 
-    def losses(self, tp: TopicPartition) -> dict[str, Loss]:
+    def losses(self, tp: TopicPartition) -> dict[str, AccidentLoss]:
         """Of the tables that an accident hit. Raises CannotRepair if a log no longer tells what the table held."""
         found = {}
         for name, history in self.histories.items():

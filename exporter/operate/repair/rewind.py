@@ -15,7 +15,7 @@ from functools import cached_property
 from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import ConfigError, LogCleaned
 from exporter.kafka.topics import partitions_of
-from exporter.lake.accidents import History
+from exporter.lake.accidents import AppHistory
 from exporter.lake.change import TABLE_PROPERTIES
 from exporter.lake.lake import Lake
 from exporter.lake.schema import SchemaChange, schema_change
@@ -179,7 +179,7 @@ def _tp(one: Missing) -> TopicPartition:
     return TopicPartition(one.topic, one.partition)
 
 
-def _fitted(lake: Lake, name: str, view: TableView, declared: str | None, history: History | None) -> SchemaChange:
+def _fitted(lake: Lake, name: str, view: TableView, declared: str | None, history: AppHistory | None) -> SchemaChange:
     """What the table lacks, also of types that it had widened. Raises Refused if it is another one altogether."""
     version = history.accidents[-1].version - 1 if history is not None and history.accidents else None
     sql_name = lake.table(name).sql_name
@@ -201,7 +201,7 @@ def _rows(
     table_moves: Mapping[TopicPartition, Move],
     files: Sequence[FileRows],
     chosen: Cut,
-    history: History | None,
+    history: AppHistory | None,
 ) -> Iterator[RepairRow]:
     """What the plan says of one table, partition by partition."""
     removed, mixed = frozenset(chosen.removed), frozenset(chosen.mixed)

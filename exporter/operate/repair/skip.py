@@ -167,7 +167,7 @@ class Skip:
 
     def _read(self, tp: TopicPartition, offset: int) -> tuple[pa.Table, str]:
         """One record, by its coordinates alone if it cannot be read, and what is to be said of it."""
-        wanted = ranges.Wanted(self._topics.client, tp, offset, offset + 1, self._isolation, 0)
+        wanted = ranges.RangeWanted(self._topics.client, tp, offset, offset + 1, self._isolation, 0)
         try:
             found = pa.Table.from_batches(ranges.exactly(wanted), schema=EXACT)
         except Exception as error:  # noqa: BLE001 - that is what it is skipped for

@@ -23,7 +23,7 @@ from exporter.lake.table import DeltaTable
 from exporter.lake.views import views_of
 from exporter.operate.letters.letters import Chosen, LetterCount, counts
 from exporter.operate.maintain.due import due_partitions
-from exporter.operate.report.model import DayFiles, Facts, Failed, Happened, Place
+from exporter.operate.report.model import DayFiles, Facts, FailedCommit, Happened, WriterPlace
 from exporter.operate.report.page import VERSIONS_MAX
 from exporter.settings.model import Settings
 from exporter.told.concerns import Concern
@@ -80,12 +80,12 @@ def _ends(settings: Settings, notes: list[Concern]) -> dict[TopicPartition, int]
         return {}
 
 
-def _places(app: str, views: Mapping[str, TableView], ends: Mapping[TopicPartition, int]) -> Iterator[Place]:
+def _places(app: str, views: Mapping[str, TableView], ends: Mapping[TopicPartition, int]) -> Iterator[WriterPlace]:
     for name, view in views.items():
         positions = live_positions(view.transactions, app)
         for tp in sorted({*ends, *positions}):
             at = positions.get(tp)
-            yield Place(name, tp, at.offset if at else None, at.epoch if at else None, ends.get(tp))
+            yield WriterPlace(name, tp, at.offset if at else None, at.epoch if at else None, ends.get(tp))
 
 
 def _happened(table: DeltaTable, view: TableView) -> Iterator[Happened]:
@@ -118,12 +118,12 @@ def _outcome(logged: LoggedCommit) -> str:
     return action or ("with rows" if logged.added else "empty marker")
 
 
-def _failed(settings: Settings, tps: Sequence[TopicPartition], notes: list[Concern]) -> list[Failed] | None:
+def _failed(settings: Settings, tps: Sequence[TopicPartition], notes: list[Concern]) -> list[FailedCommit] | None:
     """Commits that never landed, as the write-ahead log remembers them; None if there is none, or it does not tell."""
     wal = open_wal(settings)
     if wal is None:
         return None
-    found: list[Failed] = []
+    found: list[FailedCommit] = []
     for tp in tps:
         try:
             intents, whole = wal.failed(tp)
@@ -134,7 +134,7 @@ def _failed(settings: Settings, tps: Sequence[TopicPartition], notes: list[Conce
             what = f"{tp}: the write-ahead log holds more commits than were looked through for failed ones"
             notes.append(Concern(what, bad=False))
         found += [
-            Failed(one.started_ms, one.key.event_type, tp, (one.first, one.last), one.rows, one.owner)
+            FailedCommit(one.started_ms, one.key.event_type, tp, (one.first, one.last), one.rows, one.owner)
             for one in intents
         ]
     return found

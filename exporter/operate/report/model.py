@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Place:
+class WriterPlace:
     """One table and partition. position None: not anchored. end None: the broker was not asked or did not answer."""
 
     event_type: str
@@ -45,7 +45,7 @@ class Happened:
 
 
 @dataclass(frozen=True)
-class Failed:
+class FailedCommit:
     """One partition's part of a commit that was begun and never landed. offsets: first and last; owner: the task."""
 
     at_ms: int
@@ -77,11 +77,11 @@ class Facts:
     app: str
     root: str
     made_at: datetime
-    places: Sequence[Place] = ()
+    places: Sequence[WriterPlace] = ()
     happened: Sequence[Happened] = ()
     days: Sequence[DayFiles] = ()
     letters: Sequence[LetterCount] = ()
     notes: Sequence[Concern] = ()
-    failed: Sequence[Failed] | None = None
+    failed: Sequence[FailedCommit] | None = None
     due: Sequence[tuple[int, int]] = ()
     late_secs: float = 300.0

@@ -9,7 +9,7 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
 from exporter.core.routing import DEAD_LETTERS
-from exporter.operate.report.model import DayFiles, Facts, Failed, Happened, Place
+from exporter.operate.report.model import DayFiles, Facts, FailedCommit, Happened, WriterPlace
 from exporter.operate.report.verdict import report_concerns
 from exporter.told.html import Html, bars, join, page, paragraph, table, verdict
 from exporter.told.plots import BINARY, BINS, SECONDS, columns, lines, over_time
@@ -50,7 +50,7 @@ def report_page(facts: Facts) -> str:
     return page(f"Export {facts.app}", sections, join(head))
 
 
-def _lag(places: Sequence[Place]) -> Html:
+def _lag(places: Sequence[WriterPlace]) -> Html:
     known = [(f"{one.event_type}, {one.tp}", one.lag) for one in places if one.lag is not None]
     if not known:
         return paragraph("the ends of the topics are not known", "faint")
@@ -75,7 +75,7 @@ def _ages(happened: Sequence[Happened]) -> Html:
     return lines({"": [*greatest.values()]}, caption, moment, secs_span, base=SECONDS)
 
 
-def _commits(happened: Sequence[Happened], failed: Sequence[Failed] | None) -> Html:
+def _commits(happened: Sequence[Happened], failed: Sequence[FailedCommit] | None) -> Html:
     events = [(one.at_ms, one.event_type, one.outcome) for one in happened]
     events += [(one.at_ms, one.event_type, FAILED) for one in failed or ()]
     if not events:
@@ -109,7 +109,7 @@ def _commits(happened: Sequence[Happened], failed: Sequence[Failed] | None) -> H
     )
 
 
-def _failures(failed: Sequence[Failed] | None) -> Html:
+def _failures(failed: Sequence[FailedCommit] | None) -> Html:
     """The newest commits that never landed."""
     if failed is None:
         return paragraph("Which commits failed is not known: only a write-ahead log remembers them.", "faint")
@@ -229,6 +229,6 @@ def _new_letters(happened: Sequence[Happened]) -> Html:
     return over_time(brought, "Dead letters committed", moment, within, {"dead letters"})
 
 
-def _positions(places: Sequence[Place]) -> Html:
+def _positions(places: Sequence[WriterPlace]) -> Html:
     rows = [(one.event_type, str(one.tp), one.position, one.epoch, one.end, one.lag) for one in places]
     return table(("table", "partition", "position", "epoch", "end", "lag"), rows, most=1000)

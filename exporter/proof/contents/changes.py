@@ -14,7 +14,7 @@ from typing import Any
 from exporter.core.record_columns import BEFORE, CDC
 from exporter.proof.contents.compare import Difference
 from exporter.proof.contents.documents import NotJson, read, shown
-from exporter.proof.contents.shapes import Leaf
+from exporter.proof.contents.shapes import ScalarOf
 from exporter.proof.contents.typed import Instant
 from exporter.proof.rules.values import INTEGERS, Unsure
 
@@ -24,7 +24,7 @@ _NOT_SENT = (NOT_SENT.decode(), base64.b64encode(NOT_SENT).decode(), NOT_SENT.he
 
 
 @dataclass(frozen=True)
-class Change:
+class ToldChange:
     """What was done to a row, as its envelope says it; Unsure where that cannot be told.
 
     op: I, U, D or R. ts: microseconds since 1970, or None. former: the row before an update, as a document; None where
@@ -39,7 +39,7 @@ class Change:
 
 
 def differences(
-    change: Change | None, key: bytes | None, sent: Any, row: Mapping[str, Any], columns: Mapping[str, Any]
+    change: ToldChange | None, key: bytes | None, sent: Any, row: Mapping[str, Any], columns: Mapping[str, Any]
 ) -> Iterator[Difference]:
     """Where a row's own two columns differ from it.
 
@@ -80,7 +80,7 @@ def _before(was: Any, sent: Any, text: str | None, columns: Mapping[str, Any]) -
 
 def _is_sure(column: Any, value: Any) -> bool:
     """Whether such a column surely has this value as it was sent."""
-    if not isinstance(column, Leaf) or column.evolved:
+    if not isinstance(column, ScalarOf) or column.evolved:
         return False
     if type(value) is int and column.kind in INTEGERS:
         most = 1 << (INTEGERS[column.kind] - 1)

@@ -20,10 +20,10 @@ from typing import Any, NamedTuple, TypeAlias
 from exporter.core.columns import EVENT_TIME
 from exporter.core.routing import EventTime, Routing
 from exporter.proof.contents.documents import NotJson, read, same_scalar, shown, shown_in
-from exporter.proof.contents.shapes import Apart, Entries, Items, Members, Node, shape
+from exporter.proof.contents.shapes import ArrayOf, MapOf, Members, Node, NotCompared, shape
 from exporter.proof.contents.times import micros
-from exporter.proof.contents.typed import Either, Instant, Pairs
-from exporter.proof.rules.made import Made, is_held
+from exporter.proof.contents.typed import Either, Instant, ObjectPairs
+from exporter.proof.rules.made import MadeColumns, is_held
 from exporter.proof.rules.values import Unsure
 
 Excused: TypeAlias = "Mapping[str, Any]"
@@ -56,13 +56,13 @@ class Configured:
     excused: Excused = field(default_factory=dict)
     drops: bool = False
     time: EventTime | None = None
-    made: Made | None = None
+    made: MadeColumns | None = None
     kinds: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, routing: Routing, event_type: str, table_json: str) -> Configured:
         """table_json: Spark schema JSON of the table as it is now."""
-        declared_json, made = routing.columns_of(event_type), Made.of(routing, event_type)
+        declared_json, made = routing.columns_of(event_type), MadeColumns.of(routing, event_type)
         root = shape(declared_json, table_json)
         keeps_all, kinds = not root.fields, dict[str, Any]()
         if made is not None:
@@ -116,7 +116,7 @@ class Configured:
 
 
     def _made(
-        self, made: Made, walk: _Walk, sent: Any, columns: Any, rest: Any, computed: Mapping[str, Any] | None
+        self, made: MadeColumns, walk: _Walk, sent: Any, columns: Any, rest: Any, computed: Mapping[str, Any] | None
     ) -> None:
         """A row of which rules have made something."""
         if computed is None:
@@ -188,24 +188,24 @@ class _Walk:
 
     def _known(self, node: Node, sent: Any, held: Any, rest: Any, excused: Any, path: _Path) -> None:
         """A value that has a column, or a part of one. held: what is in there, rest: in `_rescued`."""
-        sent = sent.as_in(held or rest) if isinstance(sent, (Pairs, Either)) else sent
-        if isinstance(node, Apart):
+        sent = sent.as_in(held or rest) if isinstance(sent, (ObjectPairs, Either)) else sent
+        if isinstance(node, NotCompared):
             return
         if held is None:
             mine = excused if node.evolved else _NOTHING
             self._unknown(sent, rest, mine, self._lets if node.evolved else NOTHING_GOES, path)
         elif isinstance(node, Members):
             self.members(node, sent, held, rest, excused if excused is not IT else _NOTHING, path)
-        elif isinstance(node, Items):
+        elif isinstance(node, ArrayOf):
             self._items(node, sent, held, rest, path)
-        elif isinstance(node, Entries):
+        elif isinstance(node, MapOf):
             self._entries(node, sent, held, rest, path)
         elif rest is not None:
             self._differ(path, sent, "a column, and more in `_rescued`")
         elif sent is None or not node.same(sent, held):
             self._differ(path, sent, shown_in(node.kind, held))
 
-    def _items(self, node: Items, sent: Any, held: list[Any], rest: Any, path: _Path) -> None:
+    def _items(self, node: ArrayOf, sent: Any, held: list[Any], rest: Any, path: _Path) -> None:
         if type(sent) is not list or len(sent) != len(held):
             self._differ(path, sent, f"an array of {len(held)}")
             return
@@ -215,7 +215,7 @@ class _Walk:
         for at, here in enumerate(sent):
             self._known(node.item, here, held[at], None if rest is None else rest[at], _NOTHING, (path, at))
 
-    def _entries(self, node: Entries, sent: Any, held: Mapping[str, Any], rest: Any, path: _Path) -> None:
+    def _entries(self, node: MapOf, sent: Any, held: Mapping[str, Any], rest: Any, path: _Path) -> None:
         if type(sent) is not dict or (rest is not None and type(rest) is not dict):
             self._differ(path, sent, f"a map of {len(held)}")
             return
@@ -225,7 +225,7 @@ class _Walk:
 
     def _unknown(self, sent: Any, rest: Any, excused: Any, lets: Lets, path: _Path) -> None:
         """A value that is in `_rescued`, all of it."""
-        sent = sent.as_in(rest) if isinstance(sent, (Pairs, Either)) else sent
+        sent = sent.as_in(rest) if isinstance(sent, (ObjectPairs, Either)) else sent
         if rest is None:
             if not (lets.all or _is_excused(sent, excused, lets.empty)):
                 self._differ(path, sent, "nothing")

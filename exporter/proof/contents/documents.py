@@ -10,7 +10,7 @@ import json
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from exporter.proof.contents.typed import TYPED, Day, Instant, Pairs, same_as_json
+from exporter.proof.contents.typed import TYPED, Day, Instant, ObjectPairs, same_as_json
 from exporter.text import escaped
 
 
@@ -81,7 +81,7 @@ def equal(one: Any, other: Any) -> bool:
 
     one: what was sent; it may have what JSON has not (typed.py), as the other may stand for it.
     """
-    one = one.as_in(other) if isinstance(one, Pairs) else one
+    one = one.as_in(other) if isinstance(one, ObjectPairs) else one
     if type(one) is dict and type(other) is dict:
         return all(equal(one.get(name), other.get(name)) for name in one.keys() | other.keys())
     if type(one) is list and type(other) is list:

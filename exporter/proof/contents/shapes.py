@@ -20,7 +20,7 @@ from exporter.proof.contents.scalars import Same, same_in, same_json
 
 
 @dataclass(frozen=True)
-class Leaf:
+class ScalarOf:
     """A scalar. kind: as the table has it."""
 
     kind: str
@@ -29,7 +29,7 @@ class Leaf:
 
 
 @dataclass(frozen=True)
-class Apart:
+class NotCompared:
     """What is not compared."""
 
     evolved: bool = False
@@ -44,7 +44,7 @@ class Members:
 
 
 @dataclass(frozen=True)
-class Items:
+class ArrayOf:
     """An array."""
 
     item: Node
@@ -52,14 +52,14 @@ class Items:
 
 
 @dataclass(frozen=True)
-class Entries:
+class MapOf:
     """A map."""
 
     item: Node
     evolved: bool = False
 
 
-Node: TypeAlias = Leaf | Apart | Members | Items | Entries
+Node: TypeAlias = ScalarOf | NotCompared | Members | ArrayOf | MapOf
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def _members(declared: list[Any], table: list[Any], evolved: bool) -> Members:
         elif evolved or EVOLVED in metadata:
             place = _Place(True, _paths(metadata.get(JSON_TEXT)))
             fields[one["name"]] = _node(one["type"], one["type"], place)
-    return Members({**fields, **dict.fromkeys(wanted, Apart())}, evolved)
+    return Members({**fields, **dict.fromkeys(wanted, NotCompared())}, evolved)
 
 
 def _paths(text: Any) -> frozenset[str]:
@@ -110,20 +110,22 @@ def _paths(text: Any) -> frozenset[str]:
 
 
 def _node(declared: Any, stored: Any, place: _Place) -> Node:
-    """One type, as declared and as stored; Apart if they do not meet."""
+    """One type, as declared and as stored; NotCompared if they do not meet."""
     if isinstance(declared, str) or isinstance(stored, str):
         if not (isinstance(declared, str) and isinstance(stored, str)):
-            return Apart(place.evolved)
+            return NotCompared(place.evolved)
         is_text = place.at in place.texts and declared == stored == "string"
         same = same_json if is_text else same_in(declared, stored, place.evolved)
-        return Apart(place.evolved) if same is None else Leaf("JSON" if is_text else stored, same, place.evolved)
+        return (
+            NotCompared(place.evolved) if same is None else ScalarOf("JSON" if is_text else stored, same, place.evolved)
+        )
     kind = declared["type"]
     if kind != stored["type"]:
-        return Apart(place.evolved)
+        return NotCompared(place.evolved)
     if kind == "struct":
         return _members([] if place.evolved else declared["fields"], stored["fields"], place.evolved)
     if kind == "array":
-        return Items(_node(declared["elementType"], stored["elementType"], place.below("element")), place.evolved)
+        return ArrayOf(_node(declared["elementType"], stored["elementType"], place.below("element")), place.evolved)
     if kind == "map":
-        return Entries(_node(declared["valueType"], stored["valueType"], place.below("value")), place.evolved)
-    return Apart(place.evolved)
+        return MapOf(_node(declared["valueType"], stored["valueType"], place.below("value")), place.evolved)
+    return NotCompared(place.evolved)

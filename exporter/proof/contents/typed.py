@@ -3,7 +3,7 @@
     Floating   a number of 32 or 64 bits, NaN and the infinities among them
     Instant    a point in time; Day: a date
     bytes      binary, base64 in JSON
-    Pairs      a map whose keys are no texts, a list in JSON
+    ObjectPairs      a map whose keys are no texts, a list in JSON
     Either     an object that stands for one value: whichever of the two the table has
 
 As a Format's document has them (readers/): what the topic has. What a table has, in `_rescued` and in columns of any
@@ -63,7 +63,7 @@ class Day:
         return date_text(self.days)
 
 
-class Pairs(list[Any]):
+class ObjectPairs(list[Any]):
     """Objects of `key` and `value`, each key once: a map whose keys are no texts. Their order means nothing."""
 
     def as_in(self, other: Any) -> list[Any]:

@@ -19,14 +19,14 @@ from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
 from exporter.proof.readers.avro_rest import Rest
 from exporter.proof.readers.avro_shapes import Shaping
-from exporter.proof.readers.reader import NoValue, Refused, Sent, Undecided
+from exporter.proof.readers.reader import NoGoodRecord, NoValue, SentValue, Undecided
 
 DEPTH_MAX = 100
 SINGLE_OBJECT = b"\xc3\x01"
 
 
 @dataclass(frozen=True)
-class Plan:
+class AvroSchemas:
     """One writer's schema. plain: for fastavro, without logical types. whole, named: as written, by full names.
 
     branches: of a union at the root; None of one that is null.
@@ -35,7 +35,7 @@ class Plan:
     plain: Any
     whole: Any
     named: Mapping[str, Any]
-    branches: tuple[Plan | Refused | None, ...] = ()
+    branches: tuple[AvroSchemas | NoGoodRecord | None, ...] = ()
 
     @property
     def name(self) -> str:
@@ -60,14 +60,14 @@ class AvroValues:
             raise ConfigError("Avro values are audited by fastavro, which is not installed", hint) from error
         self._fastavro = fastavro
         self._form = form
-        self._plans: dict[SchemaText, Plan | Refused | Undecided] = {}
+        self._plans: dict[SchemaText, AvroSchemas | NoGoodRecord | Undecided] = {}
         self._whole = self._of_files()
-        records = [one for plan in self._whole for one in (plan.branches or (plan,)) if isinstance(one, Plan)]
+        records = [one for plan in self._whole for one in (plan.branches or (plan,)) if isinstance(one, AvroSchemas)]
         self._files = {one.name: one for one in records}
         single = self._whole if form.frame == "single_object" else []
         self._by_fingerprint = {self._fingerprint(plan): plan for plan in single}
 
-    def read(self, body: bytes, schema: SchemaText | None) -> Sent:
+    def read(self, body: bytes, schema: SchemaText | None) -> SentValue:
         """See Reader."""
         plan, body = self._plan(body, schema)
         plan, body = _branch(plan, body)
@@ -76,9 +76,9 @@ class AvroValues:
         if by is not plan:
             written = self._document(body, plan, plan)
             found = Rest(by.named, plan.named).added(found, written, by.whole, plan.whole)
-        return Sent(found or {}, plan.name)
+        return SentValue(found or {}, plan.name)
 
-    def _document(self, body: bytes, plan: Plan, by: Plan) -> Any:
+    def _document(self, body: bytes, plan: AvroSchemas, by: AvroSchemas) -> Any:
         """A value of a writer's, as the other one reads it."""
         stream = io.BytesIO(body)
         try:
@@ -87,50 +87,50 @@ class AvroValues:
         except (RecursionError, MemoryError) as error:
             raise Undecided(str(error)) from error
         except Exception as error:
-            raise Refused(f"fastavro: {error!r}") from error
+            raise NoGoodRecord(f"fastavro: {error!r}") from error
         if stream.tell() != len(body):
-            raise Refused(f"{len(body) - stream.tell()} bytes behind the value")
+            raise NoGoodRecord(f"{len(body) - stream.tell()} bytes behind the value")
         return Shaping(by.named, self._form.semantic_types == "connect").of(by.whole, raw, ())
 
-    def _plan(self, body: bytes, schema: SchemaText | None) -> tuple[Plan, bytes]:
+    def _plan(self, body: bytes, schema: SchemaText | None) -> tuple[AvroSchemas, bytes]:
         """What reads a value, and what is to be read."""
         if schema is not None:
             return self._of_registry(schema), body
         if self._form.frame == "single_object":
             plan = self._by_fingerprint.get(body[2:10]) if body[:2] == SINGLE_OBJECT else None
             if plan is None:
-                raise Refused("no fingerprint of a schema that is known")
+                raise NoGoodRecord("no fingerprint of a schema that is known")
             return plan, body[10:]
         if self._form.message:
             plan = self._files.get(self._form.message)
         else:
-            unions = [one for one in self._whole if any(isinstance(branch, Plan) for branch in one.branches)]
+            unions = [one for one in self._whole if any(isinstance(branch, AvroSchemas) for branch in one.branches)]
             found = unions or [*self._files.values()]
             plan = found[0] if len(found) == 1 else None
         if plan is None:
             raise Undecided("it is not told which of the schemas these values have")
         return plan, body
 
-    def _reader(self, writer: Plan) -> Plan:
+    def _reader(self, writer: AvroSchemas) -> AvroSchemas:
         """By which a writer's values are read: the file's that has its name, or has it as an alias; else as written."""
         found = [self._files[writer.name]] if writer.name in self._files else []
         found = found or [one for one in self._files.values() if writer.name in one.aliases]
         return found[0] if len(found) == 1 else writer
 
-    def _of_registry(self, schema: SchemaText) -> Plan:
+    def _of_registry(self, schema: SchemaText) -> AvroSchemas:
         if schema not in self._plans:
             try:
                 self._plans[schema] = self._made([*_in_order(schema)], defaults=False)
-            except (Refused, Undecided) as error:
+            except (NoGoodRecord, Undecided) as error:
                 self._plans[schema] = error
         found = self._plans[schema]
-        if isinstance(found, (Refused, Undecided)):
+        if isinstance(found, (NoGoodRecord, Undecided)):
             raise type(found)(*found.args)  # a new one: the same would grow by a traceback each time
         return found
 
-    def _of_files(self) -> list[Plan]:
+    def _of_files(self) -> list[AvroSchemas]:
         """A file may name what another one has, in any order."""
-        left, done, found = [text for _, text in self._form.schemas], list[str](), list[Plan]()
+        left, done, found = [text for _, text in self._form.schemas], list[str](), list[AvroSchemas]()
         while left:
             tried = [(text, self._tried([text]) or self._tried([*done, text])) for text in left]
             usable = [(text, plan) for text, plan in tried if plan is not None]
@@ -142,14 +142,14 @@ class AvroValues:
                 found.append(plan)
         return found
 
-    def _tried(self, texts: list[str]) -> Plan | None:
+    def _tried(self, texts: list[str]) -> AvroSchemas | None:
         try:
             return self._made(texts, defaults=True)
-        except (Refused, Undecided):
+        except (NoGoodRecord, Undecided):
             return None
 
-    def _made(self, texts: Iterable[str], defaults: bool) -> Plan:
-        """Of the last of these texts; the others are what it refers to. Raises Refused for one that no table can have.
+    def _made(self, texts: Iterable[str], defaults: bool) -> AvroSchemas:
+        """Of the last of these texts; it refers to the others. Raises NoGoodRecord for one that no table can have.
 
         defaults: whether other values are read by it; else they mean nothing, and fastavro may not like them. Raises
         Undecided for what it does not like otherwise.
@@ -165,58 +165,60 @@ class AvroValues:
             if type(whole) is list:
                 same = cast(list[Any], plain)  # it differs in logical types alone
                 branches = tuple(_alone(one, other, plain_named, named) for one, other in zip(same, whole, strict=True))
-                return Plan(plain, whole, named, branches)
+                return AvroSchemas(plain, whole, named, branches)
             found = _alone(plain, whole, plain_named, named)
-        except Refused:
+        except NoGoodRecord:
             raise
         except Exception as error:
             raise Undecided(f"the schema: {error!r}") from error
-        if not isinstance(found, Plan):
-            raise found or Refused("the schema is no record")
+        if not isinstance(found, AvroSchemas):
+            raise found or NoGoodRecord("the schema is no record")
         return found
 
-    def _fingerprint(self, plan: Plan) -> bytes:
+    def _fingerprint(self, plan: AvroSchemas) -> bytes:
         whole = _without(_defined(plan.whole, plan.named, set()), {"logicalType"})
         form = self._fastavro.schema.to_parsing_canonical_form(whole)
         return bytes.fromhex(self._fastavro.schema.fingerprint(form, "CRC-64-AVRO"))
 
 
-def _alone(plain: Any, whole: Any, plain_named: Mapping[str, Any], named: Mapping[str, Any]) -> Plan | Refused | None:
+def _alone(
+    plain: Any, whole: Any, plain_named: Mapping[str, Any], named: Mapping[str, Any]
+) -> AvroSchemas | NoGoodRecord | None:
     """What reads values that are of one type; None of null."""
     if whole == "null":
         return None
     if type(whole) is str:
         plain, whole = plain_named.get(whole), named.get(whole)
     if type(whole) is not dict or whole["type"] not in ("record", "error"):
-        return Refused("the schema is no record")
+        return NoGoodRecord("the schema is no record")
     try:
         _check(whole, named, ())
-    except Refused as refused:
+    except NoGoodRecord as refused:
         return refused
     if type(plain) is dict:  # as parsed, with all that it may name
         plain = {**plain, "__fastavro_parsed": True, "__named_schemas": dict(plain_named)}
-    return Plan(plain, whole, named)
+    return AvroSchemas(plain, whole, named)
 
 
-def _branch(plan: Plan, body: bytes) -> tuple[Plan, bytes]:
-    """The branch that a value of a union is of, and what follows its number. Raises NoValue, and Refused."""
+def _branch(plan: AvroSchemas, body: bytes) -> tuple[AvroSchemas, bytes]:
+    """The branch that a value of a union is of, and what follows its number. Raises NoValue, and NoGoodRecord."""
     if not plan.branches:
         return plan, body
     number = size = 0
     while True:
         if size >= min(len(body), 10):
-            raise Refused("the number of a branch is cut off")
+            raise NoGoodRecord("the number of a branch is cut off")
         number += (body[size] & 127) << 7 * size
         size += 1
         if body[size - 1] < 128:
             break
     if number % 2 or number // 2 >= len(plan.branches):
-        raise Refused("no such branch")
+        raise NoGoodRecord("no such branch")
     found, rest = plan.branches[number // 2], body[size:]
     if found is None:
-        raise Refused("bytes behind a null") if rest else NoValue("the null of a union")
-    if isinstance(found, Refused):
-        raise Refused(*found.args)
+        raise NoGoodRecord("bytes behind a null") if rest else NoValue("the null of a union")
+    if isinstance(found, NoGoodRecord):
+        raise NoGoodRecord(*found.args)
     return found, rest
 
 
@@ -255,10 +257,10 @@ def _defined(schema: Any, named: Mapping[str, Any], done: set[str]) -> Any:
 
 
 def _check(schema: Any, named: Mapping[str, Any], above: tuple[str, ...]) -> None:
-    """Raises Refused for a schema that is too deep, Undecided for one that repeats what takes no bytes: a few bytes
-    would keep fastavro busy for minutes."""
+    """Raises NoGoodRecord for a schema that is too deep, Undecided for one that repeats what takes no bytes: a few
+    bytes would keep fastavro busy for minutes."""
     if len(above) > DEPTH_MAX:
-        raise Refused("the schema is too deep")
+        raise NoGoodRecord("the schema is too deep")
     if isinstance(schema, list):
         for one in schema:
             _check(one, named, above)

@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from exporter.proof.contents.typed import Day, Floating, Instant
-from exporter.proof.readers.reader import Refused
+from exporter.proof.readers.reader import NoGoodRecord
 from exporter.proof.readers.semantics import meant
 
 AGAIN_MAX = 50
@@ -30,7 +30,7 @@ class Shaping:
     connect: bool
 
     def of(self, schema: Any, value: Any, above: tuple[str, ...]) -> Any:
-        """One value by its type. above: the records that it stands in. Raises Refused."""
+        """One value by its type. above: the records that it stands in. Raises NoGoodRecord."""
         if isinstance(schema, str):
             known = schema in self.named
             return self.of(self.named[schema], value, above) if known else _scalar(schema, {}, value)
@@ -59,7 +59,7 @@ class Shaping:
         if name in names:
             names, depth = names[: names.index(name)], depth + 1
         if depth > AGAIN_MAX:
-            raise Refused(f"{name} is too deep in itself")
+            raise NoGoodRecord(f"{name} is too deep in itself")
         inside = (*names, name, *[AGAIN] * depth)
         found = {one["name"]: self.of(one["type"], value[one["name"]], inside) for one in schema["fields"]}
         return None if _says_nothing(schema, self.named) else found
@@ -112,7 +112,7 @@ def _member(members: list[Any], value: Any, named: Mapping[str, Any]) -> Any:
             continue
         if type(value) is _MADE_OF[kind] and not (kind == "int" and _beyond(value)):
             return one
-    raise Refused("no member of the union")
+    raise NoGoodRecord("no member of the union")
 
 
 _MADE_OF: dict[Any, type] = {
@@ -136,7 +136,7 @@ def _scalar(kind: str, schema: Mapping[str, Any], value: Any) -> Any:
     """By the type and its logical type, if that is one for it."""
     logical = schema.get("logicalType", "")
     if kind == "int" and _beyond(value):
-        raise Refused("an int beyond 32 bits")
+        raise NoGoodRecord("an int beyond 32 bits")
     if kind in ("float", "double"):
         return Floating(value, kind == "float")
     if kind in ("bytes", "fixed"):
@@ -160,9 +160,9 @@ def _is_decimal(kind: str, schema: Mapping[str, Any]) -> bool:
 
 
 def decimal_of(unscaled: bytes, scale: int, precision: int | None = None) -> Decimal:
-    """A number as its unscaled bytes, big-endian. Raises Refused if it has more digits than it may."""
+    """A number as its unscaled bytes, big-endian. Raises NoGoodRecord if it has more digits than it may."""
     number = int.from_bytes(unscaled, "big", signed=True)
     digits = tuple(map(int, str(abs(number))))
     if precision is not None and number and len(digits) > precision:
-        raise Refused(f"a decimal of more than {precision} digits")
+        raise NoGoodRecord(f"a decimal of more than {precision} digits")
     return Decimal((int(number < 0), digits, -scale))

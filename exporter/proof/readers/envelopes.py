@@ -13,10 +13,10 @@ from dataclasses import replace
 from typing import Any
 
 from exporter.core.value_format import Envelope
-from exporter.proof.contents.changes import Change
+from exporter.proof.contents.changes import ToldChange
 from exporter.proof.contents.times import micros
 from exporter.proof.readers.mongo_documents import document
-from exporter.proof.readers.reader import Refused, Sent, Undecided
+from exporter.proof.readers.reader import NoGoodRecord, SentValue, Undecided
 from exporter.proof.rules.values import Unsure
 
 MEMBERS = {
@@ -31,33 +31,33 @@ _DMS_OPS = {"insert": "I", "load": "R", "update": "U", "delete": "D"}
 _PLACES = (("file", "pos", "row"), ("lsn",), ("commit_lsn", "change_lsn", "event_serial_no"), ("commit_scn", "scn"))
 
 
-def unwrapped(sent: Sent, envelope: Envelope) -> Sent:
-    """The row in an envelope, and what was done to it. Raises Refused where there is none, and Undecided."""
+def unwrapped(sent: SentValue, envelope: Envelope) -> SentValue:
+    """The row in an envelope, and what was done to it. Raises NoGoodRecord where there is none, and Undecided."""
     if envelope == "none":
         return sent
     return _dms(sent) if envelope == "dms" else _debezium(sent, envelope == "debezium_mongo")
 
 
-def _debezium(sent: Sent, is_mongo: bool) -> Sent:
+def _debezium(sent: SentValue, is_mongo: bool) -> SentValue:
     found, op, source = sent.document, sent.document.get("op"), sent.document.get("source")
     if type(op) is not str or op not in _IMAGES:
-        raise Refused("an envelope without a row")
+        raise NoGoodRecord("an envelope without a row")
     image, names = found.get(_IMAGES[op]), source if type(source) is dict else {}
     row = {} if is_mongo and op == "d" and image is None else _image(image, is_mongo)
     above = names.get("db") if is_mongo else names.get("schema") or names.get("db")
     name = _dotted([above, names.get("collection" if is_mongo else "table")])
-    change = Change(_OPS[op], _moment(names, found), name or None, _place(names, is_mongo))
+    change = ToldChange(_OPS[op], _moment(names, found), name or None, _place(names, is_mongo))
     if op == "u" and found.get("before") is not None:
         change = replace(change, former=_former(found["before"], is_mongo))
     return replace(sent, document=row, source=name, enveloped=found, change=change)
 
 
 def _image(value: Any, is_text: bool) -> dict[str, Any]:
-    """A row. is_text: as the text of a document. Raises Refused, and Undecided."""
+    """A row. is_text: as the text of a document. Raises NoGoodRecord, and Undecided."""
     if is_text and type(value) is str:
         return document(value)
     if is_text or type(value) is not dict:
-        raise Refused("an envelope without a row")
+        raise NoGoodRecord("an envelope without a row")
     return value
 
 
@@ -65,7 +65,7 @@ def _former(value: Any, is_text: bool = False) -> Any:
     """What a row was; None of what cannot be read."""
     try:
         return _image(value, is_text)
-    except Refused:
+    except NoGoodRecord:
         return None
     except Undecided:
         return Unsure
@@ -95,11 +95,11 @@ def _joined(source: dict[str, Any], members: tuple[str, ...]) -> Any:
     return ":".join(map(str, found)) if all(type(one) in (int, str) for one in found) else Unsure
 
 
-def _dms(sent: Sent) -> Sent:
+def _dms(sent: SentValue) -> SentValue:
     found = sent.document
     told, row = found.get("metadata"), found.get("data")
     if type(told) is not dict or told.get("record-type") != "data" or told.get("operation") not in _DMS_OPS:
-        raise Refused("an envelope without a row")
+        raise NoGoodRecord("an envelope without a row")
     op, before = told["operation"], found.get("before-image")
     row = _image(before if row is None and op == "delete" else row, is_text=False)
     name = _dotted([told.get("schema-name"), told.get("table-name")])
@@ -107,7 +107,7 @@ def _dms(sent: Sent) -> Sent:
     ts = None if time is None else micros(time) if type(time) is str else None
     place = _joined(told, ("stream-position", "transaction-id", "transaction-record-id")) or None
     former = None if op != "update" or before is None else _former(before)
-    change = Change(_DMS_OPS[op], Unsure if ts is None and time is not None else ts, name or None, place, former)
+    change = ToldChange(_DMS_OPS[op], Unsure if ts is None and time is not None else ts, name or None, place, former)
     return replace(sent, document=row, source=name, enveloped=found, change=change)
 
 

@@ -12,9 +12,9 @@ from exporter.errors import ConfigError
 from exporter.proof.readers.avro_documents import AvroValues
 from exporter.proof.readers.json_documents import ConnectJson, JsonDocuments, RawValues, TitledJson
 from exporter.proof.readers.protobuf_documents import ProtobufValues
-from exporter.proof.readers.reader import Reader
+from exporter.proof.readers.reader import ValueReader
 
-EXPECTED: Mapping[str, Callable[[ValueFormat], Reader]] = {
+EXPECTED: Mapping[str, Callable[[ValueFormat], ValueReader]] = {
     "json": lambda form: JsonDocuments(),
     "json_schema": TitledJson,
     "connect_json": ConnectJson,
@@ -25,7 +25,7 @@ EXPECTED: Mapping[str, Callable[[ValueFormat], Reader]] = {
 }
 
 
-def reader_of(form: ValueFormat) -> Reader:
+def reader_of(form: ValueFormat) -> ValueReader:
     """What reads values of a format. Raises ConfigError if there is nothing."""
     found = EXPECTED.get(form.kind)
     if found is None:

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from exporter.core.schemas import SchemaText
 from exporter.core.value_format import ValueFormat
 from exporter.proof.contents.documents import read
-from exporter.proof.readers.reader import Refused, Sent, object_in
+from exporter.proof.readers.reader import NoGoodRecord, SentValue, object_in
 from exporter.proof.readers.semantics import CONNECT, VARIABLE, ZONED, meant
 
 DEPTH_MAX = 100
@@ -19,9 +19,9 @@ DEPTH_MAX = 100
 class JsonDocuments:
     """By the standard library."""
 
-    def read(self, body: bytes, schema: SchemaText | None) -> Sent:
+    def read(self, body: bytes, schema: SchemaText | None) -> SentValue:
         """See Reader."""
-        return Sent(object_in(body, read))
+        return SentValue(object_in(body, read))
 
 
 class TitledJson:
@@ -31,7 +31,7 @@ class TitledJson:
         self._only = form.schemas[0][1] if len(form.schemas) == 1 else "{}"
         self._connect = form.semantic_types == "connect"
 
-    def read(self, body: bytes, schema: SchemaText | None) -> Sent:
+    def read(self, body: bytes, schema: SchemaText | None) -> SentValue:
         """See Reader."""
         document = object_in(body, read)
         schema = SchemaText("JSON", self._only) if schema is None else schema
@@ -44,7 +44,7 @@ class TitledJson:
                 title = _choice(document, some, schema)
         if self._connect:
             document = _titled(whole, schema, document, 0)
-        return Sent(document, title if type(title) is str else "")
+        return SentValue(document, title if type(title) is str else "")
 
 
 def _choice(document: dict[str, Any], some: list[Any], schema: SchemaText) -> str:
@@ -119,17 +119,17 @@ class ConnectJson:
     def __init__(self, form: ValueFormat) -> None:
         self._debezium = form.semantic_types == "connect"
 
-    def read(self, body: bytes, schema: SchemaText | None) -> Sent:
+    def read(self, body: bytes, schema: SchemaText | None) -> SentValue:
         """See Reader."""
         found = object_in(body, read)
         if set(found) != {"schema", "payload"}:
-            raise Refused("no payload beside a schema")
+            raise NoGoodRecord("no payload beside a schema")
         told, payload = found.get("schema"), found["payload"]
         name = str(told.get("name") or "") if type(told) is dict else ""
         payload = self._shaped(told, payload)
         if type(payload) is not dict:
-            raise Refused("the payload is no object")
-        return Sent(payload, name)
+            raise NoGoodRecord("the payload is no object")
+        return SentValue(payload, name)
 
     def _shaped(self, schema: Any, value: Any) -> Any:
         """A value by its Connect schema; as it is where the two do not meet."""
@@ -157,9 +157,9 @@ class RawValues:
     def __init__(self, is_text: bool) -> None:
         self._is_text = is_text
 
-    def read(self, body: bytes, schema: SchemaText | None) -> Sent:
+    def read(self, body: bytes, schema: SchemaText | None) -> SentValue:
         """See Reader."""
         try:
-            return Sent({"value": body.decode("utf-8") if self._is_text else body})
+            return SentValue({"value": body.decode("utf-8") if self._is_text else body})
         except UnicodeDecodeError as error:
-            raise Refused(str(error)) from error
+            raise NoGoodRecord(str(error)) from error

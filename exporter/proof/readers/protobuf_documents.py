@@ -18,8 +18,8 @@ from typing import Any, TypeAlias
 from exporter.core.schemas import SchemaText
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
-from exporter.proof.contents.typed import Day, Either, Floating, Instant, Pairs
-from exporter.proof.readers.reader import Refused, Sent, Undecided
+from exporter.proof.contents.typed import Day, Either, Floating, Instant, ObjectPairs
+from exporter.proof.readers.reader import NoGoodRecord, SentValue, Undecided
 
 _WRAPPERS = {
     f"google.protobuf.{name}Value"
@@ -45,39 +45,39 @@ class ProtobufValues:
         self._of_reader: Any = None
         self._recursive: dict[Any, bool] = {}
 
-    def read(self, body: bytes, schema: SchemaText | None) -> Sent:
+    def read(self, body: bytes, schema: SchemaText | None) -> SentValue:
         """See Reader."""
         if schema is not None:
             which, body = number_in(body) if self._form.frame == "glue" else place_in(body)
             kind = self._made(schema.text, which)
         else:
             kind = self._made("", ())
-        if isinstance(kind, (Refused, Undecided)):
+        if isinstance(kind, (NoGoodRecord, Undecided)):
             raise type(kind)(*kind.args)  # a new one: the same would grow by a traceback each time
         try:
             message = kind.FromString(body)
         except MemoryError as error:
             raise Undecided(str(error)) from error
         except Exception as error:
-            odd = Undecided if self._holds_itself(kind.DESCRIPTOR) else Refused
+            odd = Undecided if self._holds_itself(kind.DESCRIPTOR) else NoGoodRecord
             raise odd(f"protobuf: {error!r}") from error
         name = kind.DESCRIPTOR.full_name
         if self._holds_itself(kind.DESCRIPTOR):  # where it is in itself the exporter keeps its bytes as they were sent
             return self._partly(message, name)
         if not message.IsInitialized():
-            raise Refused("a required field is missing")
-        return Sent(_document(message, self._reader(name)), name)
+            raise NoGoodRecord("a required field is missing")
+        return SentValue(_document(message, self._reader(name)), name)
 
     def _holds_itself(self, kind: Any) -> bool:
         if kind not in self._recursive:
             self._recursive[kind] = _holds_itself(kind, (), set())
         return self._recursive[kind]
 
-    def _partly(self, message: Any, name: str) -> Sent:
+    def _partly(self, message: Any, name: str) -> SentValue:
         """Raises Undecided for what is refused, which may be wrong inside of those bytes alone."""
         try:
-            return Sent(_document(message, self._reader(name)), name, comparable=False)
-        except Refused as refused:
+            return SentValue(_document(message, self._reader(name)), name, comparable=False)
+        except NoGoodRecord as refused:
             raise Undecided(str(refused)) from refused
 
     def _reader(self, name: str) -> Any:
@@ -96,7 +96,7 @@ class ProtobufValues:
         if (text, place) not in self._known:
             try:
                 found: Any = self._class_at(text, place) if text else self._class_of_files()
-            except (Refused, Undecided) as error:
+            except (NoGoodRecord, Undecided) as error:
                 found = error
             self._known[text, place] = found
         return self._known[text, place]
@@ -110,7 +110,7 @@ class ProtobufValues:
         messages = list(top.message_types_by_name.values())
         for index in place:
             if index >= len(messages):
-                raise Refused("no message at that place")
+                raise NoGoodRecord("no message at that place")
             found = messages[index]
             messages = list(found.nested_types)
         return self._class_of(found)
@@ -144,7 +144,7 @@ class ProtobufValues:
 
 
 def number_in(body: bytes) -> tuple[int, bytes]:
-    """The number in front of a message of Glue's, and the message. Raises Refused."""
+    """The number in front of a message of Glue's, and the message. Raises NoGoodRecord."""
     number = shift = 0
     for at, byte in enumerate(body[:5]):
         number += (byte % 128) << shift
@@ -153,33 +153,33 @@ def number_in(body: bytes) -> tuple[int, bytes]:
             return number, body[at + 1 :]
         if byte < 128:
             break
-    raise Refused("no number of a message")
+    raise NoGoodRecord("no number of a message")
 
 
 def _numbered(file: Any, number: int) -> Any:
-    """The message of a number: the order is that of all full names in the file. Raises Refused."""
+    """The message of a number: the order is that of all full names in the file. Raises NoGoodRecord."""
     every, new = list[Any](), [*file.message_types_by_name.values()]
     while new:
         every += new
         new = [inner for one in new for inner in one.nested_types]
     names = sorted(one.full_name for one in every)
     if number >= len(names):
-        raise Refused("no message of that number")
+        raise NoGoodRecord("no message of that number")
     return next(one for one in every if one.full_name == names[number])
 
 
 def place_in(body: bytes) -> tuple[tuple[int, ...], bytes]:
-    """Where in its file the message is declared, as Confluent's frame says, and what follows. Raises Refused."""
+    """Where in its file the message is declared, as Confluent's frame says, and what follows. Raises NoGoodRecord."""
     count, at = _zigzag(body, 0)
     if count == 0:
         return (0,), body[at:]
     if not 0 < count <= len(body):
-        raise Refused("no place of a message")
+        raise NoGoodRecord("no place of a message")
     place: list[int] = []
     for _ in range(count):
         index, at = _zigzag(body, at)
         if index < 0:
-            raise Refused("no place of a message")
+            raise NoGoodRecord("no place of a message")
         place.append(index)
     return tuple(place), body[at:]
 
@@ -188,7 +188,7 @@ def _zigzag(body: bytes, at: int) -> tuple[int, int]:
     number = shift = 0
     while True:
         if at >= len(body) or shift > 63:
-            raise Refused("no place of a message")
+            raise NoGoodRecord("no place of a message")
         byte = body[at]
         number |= (byte & 0x7F) << shift
         at, shift = at + 1, shift + 7
@@ -209,7 +209,7 @@ def _holds_itself(kind: Any, above: tuple[str, ...], done: set[str]) -> bool:
 
 
 def _document(message: Any, like: Any) -> Any:
-    """A message as an object, or what stands for it. like: the reader's descriptor, or None. Raises Refused."""
+    """A message as an object, or what stands for it. like: the reader's descriptor, or None. Raises NoGoodRecord."""
     name = message.DESCRIPTOR.full_name
     if name == "google.protobuf.Timestamp":
         return Instant((message.seconds * 1_000_000_000 + message.nanos) // 1_000)
@@ -245,7 +245,9 @@ def _map(field: Any, value: Any, other: Any) -> Any:
     held = other.message_type.fields_by_name["value"] if other is not None and _is_map(other) else None
     if keys.type == keys.TYPE_STRING:
         return {key: _scalar(values, one, held) for key, one in value.items()}
-    return Pairs({"key": _scalar(keys, key, None), "value": _scalar(values, one, held)} for key, one in value.items())
+    return ObjectPairs(
+        {"key": _scalar(keys, key, None), "value": _scalar(values, one, held)} for key, one in value.items()
+    )
 
 
 def _repeated(field: Any) -> bool:
@@ -264,7 +266,7 @@ def _scalar(field: Any, value: Any, other: Any) -> Any:
     if field.enum_type is not None:
         named = field.enum_type.values_by_number.get(value)
         if named is None:
-            raise Refused(f"no value {value} of {field.enum_type.full_name}")
+            raise NoGoodRecord(f"no value {value} of {field.enum_type.full_name}")
         return named.name
     if field.type in (field.TYPE_FLOAT, field.TYPE_DOUBLE):
         return Floating(value, field.type == field.TYPE_FLOAT)

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from exporter.core.schemas import SchemaText
-from exporter.proof.contents.changes import Change
+from exporter.proof.contents.changes import ToldChange
 from exporter.proof.contents.documents import NotJson
 
 
-class Refused(NotJson):
+class NoGoodRecord(NotJson):
     """Certainly no good record: a dead letter."""
 
 
-class NoValue(Refused):
+class NoValue(NoGoodRecord):
     """The value says that there is none: a tombstone."""
 
 
@@ -24,7 +24,7 @@ class Undecided(Exception):
 
 
 @dataclass(frozen=True)
-class Sent:
+class SentValue:
     """One value. document: as documents.py has it, with what JSON lacks as in typed.py; an object at the top.
 
     name: full name of its schema. source: of what is in an envelope, where the row is from. enveloped: the envelope.
@@ -35,7 +35,7 @@ class Sent:
     name: str = ""
     source: str = ""
     enveloped: Any = None
-    change: Change | None = None
+    change: ToldChange | None = None
     comparable: bool = True
 
 
@@ -43,19 +43,19 @@ Text = TypeVar("Text", str, bytes)
 
 
 def object_in(text: Text, read: Callable[[Text], Any]) -> dict[str, Any]:
-    """The object that a text of JSON is. read: as documents.read. Raises Refused."""
+    """The object that a text of JSON is. read: as documents.read. Raises NoGoodRecord."""
     try:
         found = read(text)
     except NotJson as error:
-        raise Refused(str(error)) from error
+        raise NoGoodRecord(str(error)) from error
     if type(found) is not dict:
-        raise Refused("no object")
+        raise NoGoodRecord("no object")
     return found
 
 
-class Reader(Protocol):
+class ValueReader(Protocol):
     """Reads values of one format without their frame."""
 
-    def read(self, body: bytes, schema: SchemaText | None) -> Sent:
-        """schema: of values that name one. Raises Refused, and Undecided."""
+    def read(self, body: bytes, schema: SchemaText | None) -> SentValue:
+        """schema: of values that name one. Raises NoGoodRecord, and Undecided."""
         ...

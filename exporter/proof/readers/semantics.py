@@ -11,7 +11,7 @@ from typing import Any
 from exporter.proof.contents.changes import NOT_SENT
 from exporter.proof.contents.times import micros
 from exporter.proof.contents.typed import Day, Instant
-from exporter.proof.readers.reader import Refused
+from exporter.proof.readers.reader import NoGoodRecord
 
 CONNECT = "org.apache.kafka.connect.data."
 """How Connect's own names begin, which count in its JSON in any case."""
@@ -29,7 +29,7 @@ ZONED = "io.debezium.time.ZonedTimestamp"
 
 
 def meant(name: str, parameters: Mapping[str, Any], value: Any) -> Any:
-    """A value by the name of its type; as it is, by any other name. Raises Refused."""
+    """A value by the name of its type; as it is, by any other name. Raises NoGoodRecord."""
     if value is None:
         return None
     if name in _DAYS and type(value) is int:
@@ -40,7 +40,7 @@ def meant(name: str, parameters: Mapping[str, Any], value: Any) -> Any:
     if name == ZONED and type(value) is str:
         found = micros(value)
         if found is None:
-            raise Refused("no zoned timestamp")
+            raise NoGoodRecord("no zoned timestamp")
         return Instant(found)
     if name == VARIABLE and type(value) is dict and type(value.get("scale")) is int:
         number = value.get("value")

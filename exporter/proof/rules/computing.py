@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 
 from exporter.core.routing import Routing
 from exporter.proof.rules.expressions import evaluated
-from exporter.proof.rules.made import Made
-from exporter.proof.rules.sights import Sight
+from exporter.proof.rules.made import MadeColumns
+from exporter.proof.rules.sights import SqlSight
 from exporter.proof.rules.values import Unsure, sql_of
 
 Computed = Mapping[str, Any] | None
 """Column -> value; None of a record on which one of them fails."""
 
 
-class Asked(NamedTuple):
+class ComputedFrom(NamedTuple):
     """What computed columns of one row are asked for. of: by what the answer is known. record: as SQL sees it.
 
     document: its value; Unsure in place of one of which nothing can be said.
@@ -34,13 +34,13 @@ class Computing:
     def __init__(self, routings: Sequence[Routing], names: Mapping[int, str]) -> None:
         self._routings = routings
         self._names = names
-        self._known: dict[tuple[int, int], tuple[Sight, Made] | None] = {}
+        self._known: dict[tuple[int, int], tuple[SqlSight, MadeColumns] | None] = {}
 
     def computes(self, number: int, code: int) -> bool:
         """Whether a configuration computes columns of a table that can be computed here."""
         return self._seen(number, code) is not None
 
-    def of(self, asked: Iterable[Asked]) -> dict[Any, Computed]:
+    def of(self, asked: Iterable[ComputedFrom]) -> dict[Any, Computed]:
         """By what each was asked for; nothing where it is unsure."""
         some: dict[tuple[int, int], list[tuple[Any, dict[str, Any]]]] = {}
         for one in asked:
@@ -58,7 +58,7 @@ class Computing:
         return found
 
     def _computed(
-        self, seen: tuple[Sight, Made], rows: Sequence[tuple[Any, dict[str, Any]]]
+        self, seen: tuple[SqlSight, MadeColumns], rows: Sequence[tuple[Any, dict[str, Any]]]
     ) -> list[tuple[Any, Computed]]:
         sight, made = seen
         texts = [f"CAST((\n{text}\n) AS {sql_of(kind)})" for text, kind in made.computed.values()]
@@ -69,13 +69,13 @@ class Computing:
         told = [None if one is None else dict(zip(made.computed, one, strict=True)) for one in found]
         return [(place, one) for (place, _), one in zip(rows, told, strict=True)]
 
-    def _seen(self, number: int, code: int) -> tuple[Sight, Made] | None:
+    def _seen(self, number: int, code: int) -> tuple[SqlSight, MadeColumns] | None:
         """What the SQL of a table sees by one configuration; None where nothing is computed, or cannot be here."""
         key = (number, code)
         if key not in self._known:
             routing, name = self._routings[number], self._names[code]
-            made, shape = Made.of(routing, name), routing.shape_by_type.get(name)
+            made, shape = MadeColumns.of(routing, name), routing.shape_by_type.get(name)
             self._known[key] = None
             if made is not None and shape is not None and made.computed and not made.opaque:
-                self._known[key] = Sight(shape, [text for text, _ in made.computed.values()]), made
+                self._known[key] = SqlSight(shape, [text for text, _ in made.computed.values()]), made
         return self._known[key]

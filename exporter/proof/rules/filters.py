@@ -15,8 +15,8 @@ from exporter.core.routing import Routing
 from exporter.core.shapes import Shape
 from exporter.proof.codes import EITHER, LETTERS, sifted
 from exporter.proof.rules.expressions import evaluated
-from exporter.proof.rules.functions import KEPT, Function
-from exporter.proof.rules.sights import Sight
+from exporter.proof.rules.functions import KEPT, SqlFunction
+from exporter.proof.rules.sights import SqlSight
 from exporter.proof.rules.values import Unsure
 
 
@@ -36,11 +36,11 @@ class Filter:
     def __init__(self, shape: Shape, code: int) -> None:
         self._code = code
         self._text = shape.where
-        self._sight = Sight(shape, [shape.where], whole=bool(shape.python))
-        self._function: Function | None = None
+        self._sight = SqlSight(shape, [shape.where], whole=bool(shape.python))
+        self._function: SqlFunction | None = None
         self._known = True
         try:
-            self._function = Function(shape) if shape.python else None
+            self._function = SqlFunction(shape) if shape.python else None
         except Unsure:
             self._known = False
 

@@ -26,7 +26,7 @@ KEPT = "kept"
 """Of what a function has made: whether the row is one of the table's."""
 
 
-class Function:
+class SqlFunction:
     """Of one type. Raises Unsure where it is not installed."""
 
     def __init__(self, shape: Shape) -> None:

@@ -32,7 +32,7 @@ class ByNames(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Made:
+class MadeColumns:
     """Of one type.
 
     names: column -> its paths. loose: fields that differ from a column by case only fill it. fields: of what is
@@ -54,7 +54,7 @@ class Made:
         return frozenset((*self.constants, *self.computed))
 
     @classmethod
-    def of(cls, routing: Routing, event_type: str) -> Made | None:
+    def of(cls, routing: Routing, event_type: str) -> MadeColumns | None:
         """None of a type whose rows are just read."""
         shape = routing.shape_by_type.get(event_type)
         constants = dict(routing.constants)

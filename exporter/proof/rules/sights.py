@@ -29,7 +29,7 @@ RECORD = pa.schema([
 
 
 @dataclass(frozen=True)
-class Seen:
+class SeenColumn:
     """A column that is there before anything is computed. field: of a Spark schema; paths: where its values stand."""
 
     name: str
@@ -37,14 +37,14 @@ class Seen:
     paths: Sequence[Sequence[str]]
 
 
-def seen_columns(shape: Shape) -> list[Seen]:
+def seen_columns(shape: Shape) -> list[SeenColumn]:
     """All of them."""
     fields = {one["name"]: one for one in json.loads(shape.decoded)["fields"]}
     taken = {tuple(path.split(".")) for _, paths in shape.names for path in paths}
-    kept = [Seen(name, one, [[name]]) for name, one in fields.items() if (name,) not in taken]
+    kept = [SeenColumn(name, one, [[name]]) for name, one in fields.items() if (name,) not in taken]
     for column, paths in shape.names:
         where = [path.split(".") for path in paths]
-        kept.append(Seen(column, _field_at(fields, where[0]), where))
+        kept.append(SeenColumn(column, _field_at(fields, where[0]), where))
     return kept
 
 
@@ -55,7 +55,7 @@ def _field_at(fields: Mapping[str, Mapping[str, Any]], path: Sequence[str]) -> M
     return found
 
 
-class Sight:
+class SqlSight:
     """Of one type. texts: its SQL; columns that it does not mention are left out, unless the whole is asked for."""
 
     def __init__(self, shape: Shape, texts: Sequence[str], whole: bool = False) -> None:
@@ -75,7 +75,7 @@ class Sight:
         """Rows as the engine takes them."""
         return pa.Table.from_pylist(list(rows), schema=self.schema)
 
-    def _value(self, column: Seen, document: Any) -> Any:
+    def _value(self, column: SeenColumn, document: Any) -> Any:
         for path in column.paths:
             found = document
             for name in path:

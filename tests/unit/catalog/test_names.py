@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.catalog.catalog import Entry, register, same_place
+from exporter.catalog.catalog import CatalogEntry, register, same_place
 from exporter.catalog.hive_types import hive_columns
 from exporter.catalog.memory import MemoryCatalog
 from exporter.catalog.names import catalog_name, clashes
 from exporter.catalog.statements import DIALECTS, database_statement, statement
 
-ENTRY = Entry("order_placed", "s3a://bucket/it's/Order~2EPlaced")
+ENTRY = CatalogEntry("order_placed", "s3a://bucket/it's/Order~2EPlaced")
 
 
 @pytest.mark.parametrize(
@@ -40,8 +40,8 @@ def test_who_wants_the_same_name_is_told() -> None:
     """All of them, in an order that does not depend on who came first."""
     assert clashes(["b", "a.b", "A-b", "a_b"]) == {"a_b": ["A-b", "a.b", "a_b"]}
     catalog = MemoryCatalog()
-    assert register(catalog, Entry("a_b", "file:///lake/a~2Eb"))[0] == "made"
-    assert register(catalog, Entry("a_b", "file:///lake/a-b")) == ("elsewhere", "file:///lake/a~2Eb")
+    assert register(catalog, CatalogEntry("a_b", "file:///lake/a~2Eb"))[0] == "made"
+    assert register(catalog, CatalogEntry("a_b", "file:///lake/a-b")) == ("elsewhere", "file:///lake/a~2Eb")
 
 
 def test_one_place_may_be_written_in_several_ways() -> None:
@@ -90,7 +90,7 @@ def test_each_engine_is_told_in_its_own_words() -> None:
 
 def test_a_place_of_odd_letters_is_a_text_to_each_engine() -> None:
     """Spark by default replaces `${env:X}` in a statement: there it is written without that mark."""
-    told = {name: statement(name, "lake", Entry("t", "/a'b\\c/${env:HOME}")) for name in DIALECTS}
+    told = {name: statement(name, "lake", CatalogEntry("t", "/a'b\\c/${env:HOME}")) for name in DIALECTS}
     assert r"LOCATION '/a\'b\\c/\u0024{env:HOME}';" in told["spark"] and "${" not in told["databricks"]
     for name in ("athena", "trino", "duckdb"):
         assert "'/a''b\\c/${env:HOME}" in told[name]

@@ -6,7 +6,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from exporter.cli.output import FORMAT, Output, Text, counted, plain
+from exporter.cli.output import FORMAT, Output, TextOutput, counted, plain
 from exporter.cli.verbs.plan import _tell
 from exporter.operate.start_plan import StartPlan
 
@@ -16,7 +16,7 @@ from exporter.operate.start_plan import StartPlan
 def verb(output: Output) -> None:
     """Say all that can be said."""
 
-    def tell(text: Text) -> None:
+    def tell(text: TextOutput) -> None:
         text.line("a line")
         text.table(("name", "rows"), [("a\tb", counted(1_234))])
         text.note("a sum of the text")
@@ -49,13 +49,13 @@ def test_only_formats_that_exist_can_be_asked_for() -> None:
 
 def test_what_goes_elsewhere_has_no_screen() -> None:
     """A pipe has no height by which rows would be left out."""
-    assert Text().screen() is None
+    assert TextOutput().screen() is None
 
 
 def test_a_plan_tells_the_rules_of_each_type(capsys: pytest.CaptureFixture[str]) -> None:
     """In one line each, and nothing of who wrote them moves a cursor."""
     plan = StartPlan(rules={"all types": ["constant cluster = 'east'"], "order": ["where a > 0", "drop \x1b[2J"]})
     assert plan.as_dict()["rules"] == plan.rules
-    _tell(plan, Text(), False)
+    _tell(plan, TextOutput(), False)
     told = capsys.readouterr().out.splitlines()
     assert told == ["all types: constant cluster = 'east'", "order: where a > 0; drop \\x1b[2J"]

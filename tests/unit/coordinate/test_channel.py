@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from exporter.coordinate.channel import TopicChannel
-from exporter.coordinate.loss import VARIABLE, Loss, LossyChannel, as_lossy_as_told
+from exporter.coordinate.loss import VARIABLE, LossyChannel, MessageLoss, as_lossy_as_told
 from exporter.coordinate.messages import encode
 from exporter.coordinate.signature import Signature
 from exporter.core.coordination import Begin, Message
@@ -99,7 +99,7 @@ def test_a_loss_is_as_large_as_told_and_comes_again_with_the_same_seed() -> None
     """Of 10,000 messages, within a few standard deviations; what is heard twice comes the second time later."""
     heard: list[list[Message]] = []
     for task in (1, 1, 2):
-        channel = LossyChannel(TopicChannel(Loop(), "app", SIGNATURE), Loss(0.15, 0.15, 3), task)
+        channel = LossyChannel(TopicChannel(Loop(), "app", SIGNATURE), MessageLoss(0.15, 0.15, 3), task)
         channel.say(begins(10_000))
         first, second = channel.hear(0), channel.hear(0)
         assert len(first) == len({*map(repr, first)}) == pytest.approx(8_500, abs=150)
@@ -121,11 +121,11 @@ def test_only_the_environment_arms_a_loss(monkeypatch: pytest.MonkeyPatch) -> No
     lossy = as_lossy_as_told(channel)
     lossy.say(begins(3))
     assert lossy.hear(0) == []
-    assert Loss.parse(os.environ[VARIABLE]) == Loss(1, 0, 4)
+    assert MessageLoss.parse(os.environ[VARIABLE]) == MessageLoss(1, 0, 4)
 
 
 @pytest.mark.parametrize("text", ["lost=1", "lose", "lose=2", "double=-1", "lose=x", "lose=nan", "lose=0,lose=1", ","])
 def test_a_loss_that_cannot_be_read_is_refused(text: str) -> None:
     """A drill that armed nothing would prove nothing."""
     with pytest.raises(ValueError):
-        Loss.parse(text)
+        MessageLoss.parse(text)

@@ -14,9 +14,9 @@ from exporter.coordinate.channel import TopicChannel
 from exporter.coordinate.coordinated import CoordinatedCommits
 from exporter.coordinate.leader import Leader
 from exporter.coordinate.leading import OwnsLeast
-from exporter.coordinate.member import Member
+from exporter.coordinate.member import RoundMember
 from exporter.coordinate.memory import MemoryTopic
-from exporter.coordinate.rounds import Rounds
+from exporter.coordinate.rounds import LeaderRounds
 from exporter.coordinate.signature import Signature
 from exporter.core.coordination import Channel
 from exporter.core.memory_committer import MemoryCommitter, MemoryTable
@@ -73,8 +73,8 @@ class Task:
         self.wire, self.pool, self.released = Wire(ends), ThreadPoolExecutor(3), False
         channel: Channel = TopicChannel(self.wire, "app", SIGNATURE)
         leadership = OwnsLeast(lambda: [mine], lambda: [P0, P1])
-        member = Member("app", name, self.committer, self.pool, channel, 30.0, lambda: None)
-        rounds = Rounds("app", name, INTERVAL_SECS, 30.0)
+        member = RoundMember("app", name, self.committer, self.pool, channel, 30.0, lambda: None)
+        rounds = LeaderRounds("app", name, INTERVAL_SECS, 30.0)
         leader = Leader(rounds, leadership, MemoryMerger(tables), lambda: [P0, P1], self.pool, channel)
         self.commits = CoordinatedCommits(channel, member, leader, leadership, 2.0, release=self.release)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from exporter.coordinate.member import ROUNDS_MAX, Member
+from exporter.coordinate.member import ROUNDS_MAX, RoundMember
 from exporter.coordinate.memory import MemoryChannel, MemoryTopic
 from exporter.core.coordination import Begin, Message, Offer, Outcome, Ready
 from exporter.core.memory_committer import MemoryCommitter, MemoryTable
@@ -52,7 +52,7 @@ class World:
             self.committer.trust(name, view)
         self.merger = MemoryMerger(tables)
         self.woken = 0
-        self.member = Member(
+        self.member = RoundMember(
             "app", "me", self.committer, pool or Inline(), MemoryChannel(self.topic), TIMEOUT, self.wake,
             lambda: self.now,
         )  # fmt: skip

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from exporter.coordinate.rounds import LINGER_SECS, LITTLE_BYTES, SECOND_SHARE, YOUNG_SECS, Rounds
+from exporter.coordinate.rounds import LINGER_SECS, LITTLE_BYTES, SECOND_SHARE, YOUNG_SECS, LeaderRounds
 from exporter.core.coordination import Begin, Merged, Offer, Ready
 from offsets.ranges import TopicPartition
 
@@ -18,7 +18,7 @@ def offer(name: str, round_id: str = "", table: str = "order", owner: str = "a")
     return Offer("app", name, owner, table, "id", round_id, 0, ())
 
 
-def begun(rounds: Rounds, now: float) -> Begin:
+def begun(rounds: LeaderRounds, now: float) -> Begin:
     begin = rounds.begin(now)
     assert begin is not None
     return begin
@@ -29,11 +29,11 @@ def ids(due: dict[str, tuple[Offer, ...]]) -> dict[str, list[str]]:
 
 
 @pytest.fixture
-def rounds() -> Rounds:
-    return Rounds("app", "leader", INTERVAL, TIMEOUT)
+def rounds() -> LeaderRounds:
+    return LeaderRounds("app", "leader", INTERVAL, TIMEOUT)
 
 
-def test_a_round_is_closed_when_all_partitions_are_ready(rounds: Rounds) -> None:
+def test_a_round_is_closed_when_all_partitions_are_ready(rounds: LeaderRounds) -> None:
     """All that was offered for a table goes together, whichever task it is of; idle partitions count as ready."""
     begin = begun(rounds, 0.0)
     for name, owner in (("o1", "a"), ("o2", "b")):
@@ -47,7 +47,7 @@ def test_a_round_is_closed_when_all_partitions_are_ready(rounds: Rounds) -> None
     assert rounds.closed == {"ready": 1, "late": 0} and not rounds.due(5.0)
 
 
-def test_a_round_does_not_wait_for_ever(rounds: Rounds) -> None:
+def test_a_round_does_not_wait_for_ever(rounds: LeaderRounds) -> None:
     """Half of the time-out after its beginning, or before the next one: tasks must not commit by themselves."""
     begin = begun(rounds, 0.0)
     rounds.take(offer("o1", begin.round_id), 0.1)
@@ -55,10 +55,12 @@ def test_a_round_does_not_wait_for_ever(rounds: Rounds) -> None:
     assert not rounds.close_due(WINDOW - 0.1, P)
     assert rounds.close_due(WINDOW, P) and rounds.closed["late"] == 1
     assert ids(rounds.due(WINDOW)) == {"order": ["o1"]}
-    assert Rounds("app", "l", 60.0, TIMEOUT)._window_secs == TIMEOUT / 2
+    assert LeaderRounds("app", "l", 60.0, TIMEOUT)._window_secs == TIMEOUT / 2
 
 
-def test_a_round_is_not_closed_by_the_ready_of_another_one_nor_while_no_partitions_are_known(rounds: Rounds) -> None:
+def test_a_round_is_not_closed_by_the_ready_of_another_one_nor_while_no_partitions_are_known(
+    rounds: LeaderRounds,
+) -> None:
     """Both would cut it short, and tasks that are slower would be late in every round."""
     begin = begun(rounds, 0.0)
     rounds.take(Ready("app", "a", "another", tuple(P)), 0.1)
@@ -67,7 +69,7 @@ def test_a_round_is_not_closed_by_the_ready_of_another_one_nor_while_no_partitio
     assert not rounds.close_due(0.4, []) and rounds.close_due(0.4, P)
 
 
-def test_rounds_begin_an_interval_apart_and_never_beside_an_open_one(rounds: Rounds) -> None:
+def test_rounds_begin_an_interval_apart_and_never_beside_an_open_one(rounds: LeaderRounds) -> None:
     """By their beginnings: a round that closes soon does not bring the next one forward.
 
     But for a leader's second one: its first settles what was open, and only then are the partitions of the leader
@@ -83,14 +85,14 @@ def test_rounds_begin_an_interval_apart_and_never_beside_an_open_one(rounds: Rou
     assert [one.number for one in found] == [1, 2, 3] and len({one.round_id for one in found}) == 3
 
 
-def test_a_beginning_that_may_be_lost_is_said_once_more(rounds: Rounds) -> None:
+def test_a_beginning_that_may_be_lost_is_said_once_more(rounds: LeaderRounds) -> None:
     """Half way: who has not heard it, or was not heard, is in time after all."""
     first = begun(rounds, 0.0)
     assert rounds.begin(WINDOW / 2 - 0.1) is None
     assert rounds.begin(WINDOW / 2) == first and rounds.begin(WINDOW / 2 + 1) is None
 
 
-def test_what_is_in_a_hurry_is_committed_at_once_with_all_that_waits_for_no_open_round(rounds: Rounds) -> None:
+def test_what_is_in_a_hurry_is_committed_at_once_with_all_that_waits_for_no_open_round(rounds: LeaderRounds) -> None:
     """A moment later, in which others join. What was said for the open round waits for its end."""
     begin = begun(rounds, 0.0)
     rounds.take(offer("of_round", begin.round_id), 3.0)
@@ -103,7 +105,7 @@ def test_what_is_in_a_hurry_is_committed_at_once_with_all_that_waits_for_no_open
     assert not rounds.due(INTERVAL), "a table is committed by one at a time"
 
 
-def test_what_is_in_a_hurry_goes_with_a_round_that_has_just_begun(rounds: Rounds) -> None:
+def test_what_is_in_a_hurry_goes_with_a_round_that_has_just_begun(rounds: LeaderRounds) -> None:
     """It is closed a moment later, mostly; if not, the hurry is over."""
     begin = begun(rounds, 0.0)
     rounds.take(offer("prompt"), 0.1)
@@ -117,7 +119,7 @@ def test_what_is_in_a_hurry_goes_with_a_round_that_has_just_begun(rounds: Rounds
     assert ids(rounds.due(INTERVAL + YOUNG_SECS)) == {"click": ["another"]}
 
 
-def test_a_partition_that_leaves_brings_the_next_round_forward(rounds: Rounds) -> None:
+def test_a_partition_that_leaves_brings_the_next_round_forward(rounds: LeaderRounds) -> None:
     """Others leave at that time too, and all of it is one version. What has reached a task's limits waits for none."""
     first = begun(rounds, 0.0)
     rounds.take(Ready("app", "a", first.round_id, tuple(P)), 0.1)
@@ -140,7 +142,7 @@ def test_a_partition_that_leaves_brings_the_next_round_forward(rounds: Rounds) -
     assert begun(rounds, 8.5 + INTERVAL / 4).number == 4
 
 
-def test_who_is_late_joins_the_next_round(rounds: Rounds) -> None:
+def test_who_is_late_joins_the_next_round(rounds: LeaderRounds) -> None:
     """Alone it is committed only where none comes in time for its task's patience."""
     first = begun(rounds, 0.0)
     rounds.close_due(INTERVAL, P)
@@ -152,12 +154,12 @@ def test_who_is_late_joins_the_next_round(rounds: Rounds) -> None:
     rounds.take(Ready("app", "a", second.round_id, tuple(P)), INTERVAL + 0.5)
     rounds.close_due(INTERVAL + 0.5, P)
     assert ids(rounds.due(INTERVAL + 0.5)) == {"order": ["late", "in_time"]}
-    alone = Rounds("app", "l", 60.0, TIMEOUT)
+    alone = LeaderRounds("app", "l", 60.0, TIMEOUT)
     alone.take(late, 0.0)
     assert not alone.due(TIMEOUT / 4 - 0.1) and ids(alone.due(TIMEOUT / 4)) == {"order": ["late"]}
 
 
-def test_an_offer_counts_once_however_often_it_is_said(rounds: Rounds) -> None:
+def test_an_offer_counts_once_however_often_it_is_said(rounds: LeaderRounds) -> None:
     """While it waits, while it is committed, and afterwards: then its outcome is said again."""
     rounds.take(offer("o1"), 0.0)
     rounds.take(offer("o1"), 0.1)
@@ -169,7 +171,7 @@ def test_an_offer_counts_once_however_often_it_is_said(rounds: Rounds) -> None:
     assert rounds.take(offer("o1"), 3.0) == outcome and not rounds.due(9.0) and rounds.pending == 0
 
 
-def test_what_is_unknown_is_told_to_nobody_and_may_be_offered_again(rounds: Rounds) -> None:
+def test_what_is_unknown_is_told_to_nobody_and_may_be_offered_again(rounds: LeaderRounds) -> None:
     """Whoever says that it is dropped would have its task commit beside a commit that may still land."""
     for name in ("o1", "o2"):
         rounds.take(offer(name), 0.0)
@@ -181,7 +183,7 @@ def test_what_is_unknown_is_told_to_nobody_and_may_be_offered_again(rounds: Roun
     assert rounds.done("order", [offer("o1")], Merged()) is None
 
 
-def test_who_leads_no_more_forgets_what_is_left(rounds: Rounds) -> None:
+def test_who_leads_no_more_forgets_what_is_left(rounds: LeaderRounds) -> None:
     """It is said again to the next one. When it leads again it begins at once."""
     begun(rounds, 0.0)
     rounds.take(offer("o1"), 0.0)

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 from pyspark.sql.types import ArrayType, DateType, LongType, MapType, StringType, StructField, StructType
 
-from exporter.derive.mirror_rows import Shape
+from exporter.derive.mirror_rows import MirrorShape
 from exporter.derive.mirror_sql import bounds_sql, merge_sql
 from exporter.errors import ConfigError
 from exporter.settings.derive_mirror import MirrorTable
@@ -30,8 +30,8 @@ def mirror(**more: Any) -> MirrorTable:
     return MirrorTable(kind="mirror", source="customer", **{"keys": ("meta.id",), **more})
 
 
-def shape(**more: Any) -> Shape:
-    return Shape.of("job", mirror(**more), SOURCE, ("day",))
+def shape(**more: Any) -> MirrorShape:
+    return MirrorShape.of("job", mirror(**more), SOURCE, ("day",))
 
 
 def test_a_plain_mirror_replaces_rows_that_are_older_and_nothing_else() -> None:
@@ -99,7 +99,7 @@ def test_settings_that_the_source_does_not_fit_are_refused(more: dict[str, Any],
 def test_a_source_may_not_have_the_columns_of_a_mirror() -> None:
     """Also by another case."""
     with pytest.raises(ConfigError, match="column _deleted"):
-        Shape.of("job", mirror(), StructType([*SOURCE.fields, StructField("_Deleted", TEXT)]), ())
+        MirrorShape.of("job", mirror(), StructType([*SOURCE.fields, StructField("_Deleted", TEXT)]), ())
 
 
 @pytest.mark.parametrize(

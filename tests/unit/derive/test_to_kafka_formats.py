@@ -15,7 +15,7 @@ from google.protobuf import descriptor_pb2
 
 from exporter.derive.to_kafka_audit import UNREADABLE
 from exporter.derive.to_kafka_avro import avro_schema, record_name, writer
-from exporter.derive.to_kafka_formats import Registered
+from exporter.derive.to_kafka_formats import RegisteredForms
 from exporter.derive.to_kafka_protobuf import derived, given
 from exporter.derive.to_kafka_readers import reader_of, since_1970
 from exporter.errors import ConfigError
@@ -158,7 +158,7 @@ def test_a_number_of_a_derived_message_never_means_another_column() -> None:
         table = ToKafkaTable(kind="to_kafka", source="o", topic="t", format="protobuf")
 
         def encoder(columns: dict[str, Any]) -> Any:
-            made = Registered(table, lambda: connect(RegistryOptions(urls=(registry.url,))))
+            made = RegisteredForms(table, lambda: connect(RegistryOptions(urls=(registry.url,))))
             return made.encoder("t-value", json.dumps(columns))
 
         first = encoder(struct(a="long", r=struct(x="long")))
@@ -180,7 +180,7 @@ def test_the_audit_reads_of_each_row_what_was_written(form: str) -> None:
     table = ToKafkaTable.model_validate({"kind": "to_kafka", "source": "o", "topic": "t", "format": form})
     with FakeRegistry() as registry:
         client = connect(RegistryOptions(urls=(registry.url,)))
-        encode = Registered(table, lambda: client).encoder("t-value", json.dumps(columns))
+        encode = RegisteredForms(table, lambda: client).encoder("t-value", json.dumps(columns))
         reader = reader_of(form, columns, lambda: client)
         for row in (ROW, dict.fromkeys(ROW), {**ROW, "g": "", "d": 0, "p": [], "q": []}):
             assert reader.read(encode(row)) == reader.plain(row)

@@ -13,8 +13,8 @@ import pytest
 
 from exporter.derive.target import new_owner
 from exporter.derive.to_kafka import Surroundings, ToKafkaJob
-from exporter.derive.to_kafka_progress import Progress, as_texts, progress_from
-from exporter.derive.to_kafka_rows import Place, Row, whole_rows
+from exporter.derive.to_kafka_progress import SendProgress, as_texts, progress_from
+from exporter.derive.to_kafka_rows import RowPlace, RowToSend, whole_rows
 from exporter.derive.to_kafka_source import ByOffset, BySequence
 from exporter.errors import Fenced, InvariantBroken
 from exporter.kafka.transactions import Outgoing, Overtaken
@@ -54,10 +54,10 @@ class MemoryTopic:
     def written(self) -> int:
         return len(self.records)
 
-    def progress(self, settled: bool = False) -> Progress | None:
+    def progress(self, settled: bool = False) -> SendProgress | None:
         return progress_from(self.texts) if self.texts else None
 
-    def send(self, records: Any, progress: Progress, job: str, flush_every: int) -> None:
+    def send(self, records: Any, progress: SendProgress, job: str, flush_every: int) -> None:
         drawn = self.chance.random()
         if drawn < self.trouble / 2:
             raise Lost
@@ -71,8 +71,8 @@ class MemoryTopic:
 class World:
     """An exported table over time. waiting: rows that are dead letters as yet. replays: partition -> the last one."""
 
-    rows: list[tuple[Row, int]] = field(default_factory=list)
-    waiting: list[Row] = field(default_factory=list)
+    rows: list[tuple[RowToSend, int]] = field(default_factory=list)
+    waiting: list[RowToSend] = field(default_factory=list)
     ends: dict[TopicPartition, int] = field(default_factory=lambda: defaultdict(lambda: -1))
     replays: dict[TopicPartition, int] = field(default_factory=lambda: defaultdict(int))
     version: int = 0
@@ -90,7 +90,7 @@ class World:
         for _ in range(chance.randint(1, 9)):
             self.ends[tp] += chance.randint(1, 3)
             text = f"{tp}/{self.ends[tp]}".encode()
-            row = Row(Place(tp, 0, self.ends[tp]), text, text, ())
+            row = RowToSend(RowPlace(tp, 0, self.ends[tp]), text, text, ())
             if chance.random() < 0.2:
                 self.waiting.append(row)
             else:
@@ -105,7 +105,7 @@ class World:
 class Seen:
     """It at a version, as Pinned is."""
 
-    held: list[tuple[Row, int]]
+    held: list[tuple[RowToSend, int]]
     now: Cursor
 
     def has_new(self, since: Cursor) -> bool:
@@ -114,10 +114,10 @@ class Seen:
     def require_kept(self, since: Cursor, job: str) -> None:
         """It takes nothing back."""
 
-    def rows(self, since: Cursor = NOTHING, until: Cursor | None = None) -> list[Row]:
+    def rows(self, since: Cursor = NOTHING, until: Cursor | None = None) -> list[RowToSend]:
         """As Pinned's: new ones through `until`, and those of replays below `since`, sorted."""
 
-        def within(row: Row, to: Cursor) -> bool:
+        def within(row: RowToSend, to: Cursor) -> bool:
             return any(row.place.tp == one.tp and one.after < row.place.at <= one.through for one in slices(since, to))
 
         found = [row for row, _ in self.held if within(row, until or self.now)]
@@ -188,13 +188,13 @@ def test_a_table_in_order_of_a_sequence_is_sent_by_it() -> None:
     """From where the progress is; what took numbers back, or is another table, stops the job."""
     frame, view = mock.Mock(), mock.Mock(version=4, table_id="t")
     source = BySequence(mock.Mock(), "uri", view, 10, 0)
-    start = Progress("b", "id", 1, "o", 1, seq=3)
+    start = SendProgress("b", "id", 1, "o", 1, seq=3)
     with mock.patch.object(BySequence, "frame", lambda self: frame), mock.patch(
         "exporter.derive.to_kafka_source.sf"
     ), mock.patch("exporter.derive.to_kafka_source.by_sequence", lambda: ()):  # fmt: skip
         (part,), more = source.parts(start)
         assert part.after is not None
-        assert (part.after([Place(None, 0, 4), Place(None, 0, 7)]).seq, part.done.seq, more) == (7, 10, False)
+        assert (part.after([RowPlace(None, 0, 4), RowPlace(None, 0, 7)]).seq, part.done.seq, more) == (7, 10, False)
         assert source.parts(part.done) == ([], False)
     assert (source.behind(start), source.ranges(start)) == (7, {"_seq": "4..10"})
     source.require_kept(part.done, "out")
@@ -218,6 +218,8 @@ def test_whoever_is_overtaken_ends_fenced_and_names_the_other() -> None:
 
 def test_rows_of_one_place_are_never_divided() -> None:
     """A cursor knows places only; one that has more rows than a transaction is one."""
-    places = [Place(TPS[0], 0, at) for at in (1, 1, 1, 2, 3, 3, 4, 4, 4, 4, 4, 5)]
-    parts = [[row.place.at for row in part] for part in whole_rows((Row(one, None, None, ()) for one in places), 4)]
+    places = [RowPlace(TPS[0], 0, at) for at in (1, 1, 1, 2, 3, 3, 4, 4, 4, 4, 4, 5)]
+    parts = [
+        [row.place.at for row in part] for part in whole_rows((RowToSend(one, None, None, ()) for one in places), 4)
+    ]
     assert parts == [[1, 1, 1, 2], [3, 3], [4, 4, 4, 4, 4], [5]]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.derive.to_kafka_progress import Progress, Torn, as_texts, groups_of, progress_from, texts_of
+from exporter.derive.to_kafka_progress import SendProgress, Torn, as_texts, groups_of, progress_from, texts_of
 from offsets.cursors import Cursor
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
@@ -15,13 +15,13 @@ METADATA_BYTES_MAX = 4_096
 """What brokers take by default (offset.metadata.max.bytes)."""
 
 
-def progress_of(topics: int, partitions: int, name: str = "orders-of-a-shop.v{}", epoch: int = 0) -> Progress:
+def progress_of(topics: int, partitions: int, name: str = "orders-of-a-shop.v{}", epoch: int = 0) -> SendProgress:
     tps = [TopicPartition(name.format(topic), one) for topic in range(topics) for one in range(partitions)]
     positions = {tp: Position(epoch, 10**12 + number) for number, tp in enumerate(tps)}
     replays = dict.fromkeys(tps[::7], 3)
     cursor = Cursor(positions, replays, 123_456, "c0ffee00-0000-4000-8000-000000000000")
     owner = "host.name:12345:abcdef01"
-    return Progress("order", "dCcVf7kUQGSJ1nRsuVp2Nw", 12, owner, 1_800_000_000, 9, cursor, 4, 10**9)
+    return SendProgress("order", "dCcVf7kUQGSJ1nRsuVp2Nw", 12, owner, 1_800_000_000, 9, cursor, 4, 10**9)
 
 
 @pytest.mark.parametrize(("topics", "partitions"), [(1, 0), (1, 1), (1, 200), (200, 1), (3, 500), (1, 5_000)])
@@ -61,5 +61,5 @@ def test_any_progress_comes_back(taken: dict[tuple[str, int], tuple[int, int, in
     """Whatever the positions are."""
     positions = {TopicPartition(*tp): Position(epoch, offset) for tp, (offset, epoch, _) in taken.items()}
     replays = {TopicPartition(*tp): replay for tp, (_, _, replay) in taken.items() if replay}
-    made = Progress("x", "id", 1, "o", 1, cursor=Cursor(positions, replays, 5, "t"))
+    made = SendProgress("x", "id", 1, "o", 1, cursor=Cursor(positions, replays, 5, "t"))
     assert progress_from(as_texts(made)) == made

@@ -13,7 +13,7 @@ from exporter.arrow.own_columns import KAFKA_TYPE
 from exporter.drill import coordinated, drills, producer, routes
 from exporter.drill.kills import ELSEWHERE, POINTS
 from exporter.drill.plain import PlainLake, problems
-from exporter.drill.record import PARTS, Book, Mark, RunRecord, Strike, read_book, recoveries, summary
+from exporter.drill.record import PARTS, Book, Moment, RunRecord, Strike, read_book, recoveries, summary
 from exporter.drill.report import as_html
 from exporter.drill.scenarios import SCENARIOS
 from exporter.drill.schedule import kills, random_of
@@ -42,7 +42,9 @@ def test_the_same_seed_gives_the_same_schedule() -> None:
 def record(run: int, failure: str = "", secs: float | None = None) -> RunRecord:
     parts = dict.fromkeys(PARTS, 1.0) if secs is not None else {}
     strike = Strike(1.5, "kill -9 of the driver", "run-1", secs, parts)
-    return RunRecord("random-kills", run, 7, failure, 10.0, 100, strikes=[strike], marks=[Mark(0.1, "run-1", "start")])
+    return RunRecord(
+        "random-kills", run, 7, failure, 10.0, 100, strikes=[strike], marks=[Moment(0.1, "run-1", "start")]
+    )
 
 
 def test_a_book_is_read_back_as_it_was_written() -> None:
@@ -83,9 +85,9 @@ def test_the_report_tells_what_was_found_and_loads_nothing() -> None:
     """Scenarios, recovery times, and the worst run as a timeline; a run that is not clean is the worst, and said so."""
     clean = record(1, secs=9.0)
     clean.marks = [
-        Mark(0.1, "run-1", "start"), Mark(2.0, "run-1", "owns", "t-0"), Mark(2.5, "run-1", "owns", "t-1"),
-        Mark(3.0, "run-1", "commit", "order 1: 5 rows"), Mark(4.0, "run-1", "gives", "t-0"),
-        Mark(5.0, "run-1", "refused", "order"), Mark(6.0, "run-1", "strike", "kill -9 of the driver"),
+        Moment(0.1, "run-1", "start"), Moment(2.0, "run-1", "owns", "t-0"), Moment(2.5, "run-1", "owns", "t-1"),
+        Moment(3.0, "run-1", "commit", "order 1: 5 rows"), Moment(4.0, "run-1", "gives", "t-0"),
+        Moment(5.0, "run-1", "refused", "order"), Moment(6.0, "run-1", "strike", "kill -9 of the driver"),
     ]  # fmt: skip
     told = as_html(Book(7, {"python": "3.11"}, [clean, record(2)]))
     assert "2 of 2 runs clean" in told and "The worst run: random-kills 1" in told

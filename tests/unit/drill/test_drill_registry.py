@@ -11,7 +11,7 @@ import pytest
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.schemas import KnownSchemas, SchemaText
 from exporter.drill.producer import NOON
-from exporter.drill.registry import BROKEN_EVERY, Registry, broken, schema, written
+from exporter.drill.registry import BROKEN_EVERY, DrillRegistry, broken, schema, written
 from exporter.errors import RegistryUnreachable
 from exporter.executor.route import Router
 from exporter.formats.decoder import Decoder
@@ -27,17 +27,17 @@ COLUMNS = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true
 
 
 @pytest.fixture
-def server() -> Iterator[Registry]:
-    made = Registry()
+def server() -> Iterator[DrillRegistry]:
+    made = DrillRegistry()
     yield made
     made.close()
 
 
-def client(server: Registry) -> Client:
+def client(server: DrillRegistry) -> Client:
     return connect(RegistryOptions((server.url,), timeout_secs=1.0))
 
 
-def test_the_exporters_client_reads_what_it_says(server: Registry) -> None:
+def test_the_exporters_client_reads_what_it_says(server: DrillRegistry) -> None:
     """A schema by its id, that there is none, and which subjects there are."""
     server.texts[7] = schema(7)
     ask = client(server).ask
@@ -48,7 +48,7 @@ def test_the_exporters_client_reads_what_it_says(server: Registry) -> None:
 
 
 @pytest.mark.parametrize("trouble", ["down", "slow", "500", "401"])
-def test_each_trouble_is_no_answer_and_passes(server: Registry, trouble: str) -> None:
+def test_each_trouble_is_no_answer_and_passes(server: DrillRegistry, trouble: str) -> None:
     """It is what an exporter takes for an outage; afterwards it answers on the same port."""
     server.breaks(trouble)
     with pytest.raises(RegistryUnreachable):
@@ -57,7 +57,7 @@ def test_each_trouble_is_no_answer_and_passes(server: Registry, trouble: str) ->
     assert client(server).ask(lambda one: one.schema(7)) is None
 
 
-def test_one_that_was_wiped_has_nothing(server: Registry) -> None:
+def test_one_that_was_wiped_has_nothing(server: DrillRegistry) -> None:
     """It says so as definitely as one that never had it."""
     server.texts[7] = schema(7)
     server.breaks("wiped")

@@ -19,7 +19,7 @@ from exporter.arrow.own_columns import HEADERS_TYPE
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.core.writers import PartitionPlan
 from exporter.drill import hostile
-from exporter.drill.producer import Record
+from exporter.drill.producer import DrillRecord
 from exporter.drill.run import NotAsItMust
 from exporter.drill.soak import judge, live_bytes, own_bytes, quarters
 from exporter.executor.stage import stage
@@ -50,7 +50,7 @@ ROUTING = Routing(
 )
 
 
-def placed(root: Path, records: Iterable[Record]) -> list[str]:
+def placed(root: Path, records: Iterable[DrillRecord]) -> list[str]:
     """The table of each record, in order."""
     records = list(records)
     times = [record.timestamp_ms * 1000 for record in records]

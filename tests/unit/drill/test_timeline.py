@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from exporter.drill.lateness import Turn
-from exporter.drill.plain import Commit, PlainLake
+from exporter.drill.plain import PlainCommit, PlainLake
 from exporter.drill.record import PARTS, RunRecord
 from exporter.drill.tasks import Task
 from exporter.drill.timeline import Timeline, owned, turns
-from exporter.local.children import Said
+from exporter.local.children import LoggedEvent
 
 
 @dataclass
@@ -21,14 +21,14 @@ class FakeTask:
     name: str
     pid: int
     started_at: float = 0.0
-    said: list[Said] = field(default_factory=list)
+    said: list[LoggedEvent] = field(default_factory=list)
     ended_at: float | None = None
 
-    def events(self) -> list[Said]:
+    def events(self) -> list[LoggedEvent]:
         """So far."""
         return self.said
 
-    def first(self, name: str) -> Said | None:
+    def first(self, name: str) -> LoggedEvent | None:
         """None if it has not said so."""
         return next((one for one in self.said if one.name == name), None)
 
@@ -37,9 +37,9 @@ class FakeLake:
     """Tells what was put into it once."""
 
     def __init__(self) -> None:
-        self.new: list[Commit] = []
+        self.new: list[PlainCommit] = []
 
-    def look(self) -> list[Commit]:
+    def look(self) -> list[PlainCommit]:
         """What is new."""
         told, self.new = self.new, []
         return told
@@ -49,9 +49,9 @@ class FakeLake:
         return 3
 
 
-def commit(pid: int, at: float, partition: str = "t-0", action: str = "") -> Commit:
+def commit(pid: int, at: float, partition: str = "t-0", action: str = "") -> PlainCommit:
     """A commit of a task to a partition."""
-    return Commit("click", 1, at, f"host:{pid}:a", action, "WRITE", 10, {partition: (-1, 9)})
+    return PlainCommit("click", 1, at, f"host:{pid}:a", action, "WRITE", 10, {partition: (-1, 9)})
 
 
 def test_the_first_commit_of_another_task_to_what_was_owned_ends_a_recovery() -> None:
@@ -59,7 +59,7 @@ def test_the_first_commit_of_another_task_to_what_was_owned_ends_a_recovery() ->
     record, lake = RunRecord("s", 1, 1), FakeLake()
     timeline = Timeline(record, cast(PlainLake, lake))
     now = time.time()
-    victim = FakeTask("run-1", 1, now, [Said(now, "partition_assigned", {"partition": "t-0"})])
+    victim = FakeTask("run-1", 1, now, [LoggedEvent(now, "partition_assigned", {"partition": "t-0"})])
     other = FakeTask("run-2", 2, now)
     tasks = cast("list[Task]", [victim, other])
     strike = timeline.struck(tasks[0], "kill -9", now)
@@ -77,7 +77,7 @@ def test_what_a_leader_has_committed_of_others_counts_as_theirs() -> None:
     record, lake = RunRecord("s", 1, 1), FakeLake()
     timeline = Timeline(record, cast(PlainLake, lake))
     now = time.time()
-    victim = FakeTask("run-1", 1, now, [Said(now, "partition_assigned", {"partition": "t-0"})])
+    victim = FakeTask("run-1", 1, now, [LoggedEvent(now, "partition_assigned", {"partition": "t-0"})])
     leader, heir = FakeTask("run-2", 2, now), FakeTask("run-3", 3, now)
     tasks = cast("list[Task]", [victim, leader, heir])
     strike = timeline.struck(tasks[0], "kill -9", now)
@@ -99,7 +99,7 @@ def test_of_a_task_that_was_started_after_the_strike_it_is_told_where_the_time_w
     victim = FakeTask("run-1", 1, now)
     fresh = FakeTask("run-2", 2, now + 1)
     for at, name in enumerate(("spark_started", "partition_assigned", "positions_recovered", "round_read"), 5):
-        fresh.said.append(Said(now + at, name, {"jvm_secs": 1.0, "spark_secs": 2.0, "partition": "t-0"}))
+        fresh.said.append(LoggedEvent(now + at, name, {"jvm_secs": 1.0, "spark_secs": 2.0, "partition": "t-0"}))
     strike = timeline.struck(cast(Task, victim), "kill -9", now)
     lake.new = [commit(2, now + 10)]
     timeline.look(cast("list[Task]", [victim, fresh]))
@@ -114,8 +114,11 @@ def test_what_tasks_say_stands_in_the_record_once() -> None:
     timeline = Timeline(record, cast(PlainLake, lake))
     now = time.time()
     task = FakeTask("run-1", 1, now)
-    task.said += [Said(now + 2, "commit_refused", {"table": "a"}), Said(now, "round_read", {"records": 14})]
-    task.said += [Said(now + 1, "partition_revoked", {"partition": "t-0"})]
+    task.said += [
+        LoggedEvent(now + 2, "commit_refused", {"table": "a"}),
+        LoggedEvent(now, "round_read", {"records": 14}),
+    ]
+    task.said += [LoggedEvent(now + 1, "partition_revoked", {"partition": "t-0"})]
     tasks = cast("list[Task]", [task])
     timeline.look(tasks)
     timeline.look(tasks)
@@ -128,14 +131,14 @@ def test_what_tasks_say_stands_in_the_record_once() -> None:
 def test_a_partition_is_a_tasks_once_a_round_has_read_it_that_began_with_its_positions() -> None:
     """One that was under way when they were read has nothing of it; what is given away again is nobody's meanwhile."""
     said = [
-        Said(10.0, "positions_recovered", {"floors": {"t-0": 5, "t-1": 5}}),
-        Said(11.0, "round_read", {"records": 3, "secs": 1.5}),
-        Said(11.5, "partition_revoked", {"partition": "t-1"}),
-        Said(12.4, "round_read", {"records": 9, "secs": 2.0}),
-        Said(13.0, "round_read", {"records": 9, "secs": 0.5}),
+        LoggedEvent(10.0, "positions_recovered", {"floors": {"t-0": 5, "t-1": 5}}),
+        LoggedEvent(11.0, "round_read", {"records": 3, "secs": 1.5}),
+        LoggedEvent(11.5, "partition_revoked", {"partition": "t-1"}),
+        LoggedEvent(12.4, "round_read", {"records": 9, "secs": 2.0}),
+        LoggedEvent(13.0, "round_read", {"records": 9, "secs": 0.5}),
     ]
     task = FakeTask("run-2", 2, 0.0, said)
     assert turns(cast(Task, task)) == [Turn(11.5, "t-1", False), Turn(12.4, "t-0", True)]
     task.ended_at = 20.0
-    task.said = [Said(9.0, "partition_assigned", {"partition": "t-0"}), *said]
+    task.said = [LoggedEvent(9.0, "partition_assigned", {"partition": "t-0"}), *said]
     assert turns(cast(Task, task))[-1] == Turn(20.0, "t-0", False)

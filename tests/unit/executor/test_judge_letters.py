@@ -8,7 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from exporter.core.schemas import KnownSchemas, Unknown
+from exporter.core.schemas import KnownSchemas, UnknownId
 from exporter.core.shapes import Shape
 from exporter.executor.judge_letters import RECORD, STAYS, judge, missing_ids
 from exporter.formats.formats import FORMATS
@@ -18,7 +18,7 @@ from tests.unit.executor.test_stage import KAFKA_TIME_US, SCHEMA
 from tests.unit.executor.test_stage_frames import ROUTING
 
 TP = TopicPartition("t", 0)
-KNOWN = KnownSchemas({7: (Unknown({TP: 100}), TEXT), 8: (Unknown({TP: 100}),)})
+KNOWN = KnownSchemas({7: (UnknownId({TP: 100}), TEXT), 8: (UnknownId({TP: 100}),)})
 
 
 @pytest.fixture(autouse=True)

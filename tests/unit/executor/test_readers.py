@@ -13,7 +13,7 @@ from exporter.core.order import Destination, TableTarget
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.schemas import KnownSchemas, SchemaText
 from exporter.core.table_options import TableOptions
-from exporter.executor.readers import Readers
+from exporter.executor.readers import TaskReaders
 from tests.support.orders import order_of
 
 
@@ -28,9 +28,9 @@ ORDER = order_of("", ROUTING, {}, {"order": TableTarget(decoded=columns(id="long
 
 def test_tasks_that_read_alike_share_what_reads() -> None:
     """As workers get them: each order is a copy of its own. What else a round is told does not matter."""
-    first = Readers(ORDER)
+    first = TaskReaders(ORDER)
     copy = cloudpickle.loads(cloudpickle.dumps(replace(ORDER, carried_bytes=7, to=replace(ORDER.to, app="other"))))
-    second = Readers(copy)
+    second = TaskReaders(copy)
     assert second.decoder("order", "t") is first.decoder("order", "t")
     assert second.router("t") is first.router("t")
 
@@ -47,5 +47,5 @@ def test_tasks_that_read_alike_share_what_reads() -> None:
 )
 def test_one_that_reads_otherwise_has_its_own(change: dict[str, Any]) -> None:
     """A column that evolution made, a schema that has come, a setting: each from the next task on."""
-    first = Readers(ORDER).decoder("order", "t")
-    assert Readers(replace(ORDER, **change)).decoder("order", "t") is not first
+    first = TaskReaders(ORDER).decoder("order", "t")
+    assert TaskReaders(replace(ORDER, **change)).decoder("order", "t") is not first

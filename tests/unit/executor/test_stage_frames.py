@@ -15,7 +15,7 @@ from exporter.core.evolve import Evolution, Evolutions
 from exporter.core.manifest import MICROS, RoundResult
 from exporter.core.order import StagingOrder
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
-from exporter.core.schemas import KnownSchemas, Unknown
+from exporter.core.schemas import KnownSchemas, UnknownId
 from exporter.core.value_format import ValueFormat
 from exporter.core.writers import Fragment, PartitionPlan
 from exporter.errors import InvariantBroken
@@ -34,7 +34,7 @@ ROUTING = Routing(
     TypeFrom("json", "type"), EventTime("record"), (("a", SCHEMA), ("b", SCHEMA)), value_format=FRAMED
 )
 BOUNDS = {DEAD_LETTERS: -1, "a": -1, "b": -1}
-KNOWN = KnownSchemas({7: (TEXT,), 6: (TEXT,), 8: (Unknown({TP: 10_000}),)})
+KNOWN = KnownSchemas({7: (TEXT,), 6: (TEXT,), 8: (UnknownId({TP: 10_000}),)})
 
 
 @pytest.fixture(autouse=True)

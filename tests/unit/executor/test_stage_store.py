@@ -17,7 +17,7 @@ from exporter.local.proxy import WELL, Down, FaultyProxy, Troubles
 from exporter.rounds.told import round_result
 from exporter.stores import object_client, object_store
 from exporter.stores.file import FileStore
-from exporter.stores.object_client import Patience
+from exporter.stores.object_client import StorePatience
 from exporter.stores.store import Store
 from offsets.ranges import TopicPartition
 from tests.support.orders import order_of
@@ -35,7 +35,7 @@ def proxy(s3: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyProxy]:
     monkeypatch.setattr(object_client, "PROBE_SECS", 1)
     monkeypatch.setattr(object_client, "REQUEST_SECS", 1)
     monkeypatch.setattr(object_store, "PROBING", object_client.PROBING._replace(secs=1))
-    monkeypatch.setattr(object_store, "_patience", Patience())
+    monkeypatch.setattr(object_store, "_patience", StorePatience())
     with FaultyProxy(s3.options["endpoint"]) as proxy:
         yield proxy
 

@@ -14,7 +14,7 @@ from kafka.record.memory_records import MemoryRecords, MemoryRecordsBuilder
 
 from exporter.fetch.batches import LogBatch, log_batches, require_whole, seen
 from exporter.fetch.exact import records as one_by_one
-from exporter.fetch.reader import Part, arrow, as_exact
+from exporter.fetch.reader import FetchPart, arrow, as_exact
 from offsets.ranges import TopicPartition
 
 TP = TopicPartition("orders", 3)
@@ -68,7 +68,7 @@ def rows_of(batches: Iterator[pa.RecordBatch]) -> list[tuple[Any, ...]]:
 
 
 def whole(raw: bytes, batches: Sequence[LogBatch]) -> list[tuple[Any, ...]]:
-    return rows_of(arrow(Part(raw, TP, 0, 1 << 40, KEEP), batches))
+    return rows_of(arrow(FetchPart(raw, TP, 0, 1 << 40, KEEP), batches))
 
 
 @pytest.mark.parametrize("magic", [0, 1, 2])
@@ -87,7 +87,7 @@ def test_every_way_reads_the_same(magic: int) -> None:
         batches = [*seen(log_batches(raw + sent(rng, magic, base, 3)[:15]), raw, [])]
         for one in batches:
             require_whole(one, raw)
-        found = rows_of(arrow(Part(raw, TP, start, end, KEEP), batches))
+        found = rows_of(arrow(FetchPart(raw, TP, start, end, KEEP), batches))
         assert found == [row for row in wanted if start <= row[0] < end], number
         alone = [row for one in batches for row in plain(one, raw)]
         assert alone == wanted

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from exporter.fetch.batches import log_batches, require_whole, seen
-from exporter.fetch.reader import Part, arrow
+from exporter.fetch.reader import FetchPart, arrow
 from offsets.ranges import TopicPartition
 
 RECORDED = json.loads((Path(__file__).parents[2] / "golden" / "older_batches.json").read_text())
@@ -26,7 +26,7 @@ def read(raw: bytes, start: int = 0, end: int = 1 << 40) -> list[dict[str, Any]]
     batches = [*log_batches(raw)]
     for one in batches:
         require_whole(one, raw)
-    part = Part(raw, TopicPartition("orders", 3), start, end, 1 << 20)
+    part = FetchPart(raw, TopicPartition("orders", 3), start, end, 1 << 20)
     found = arrow(part, [*seen(batches, raw, [])])
     return [row for batch in found for row in batch.to_pylist()]
 

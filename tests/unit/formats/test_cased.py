@@ -20,7 +20,7 @@ from exporter.formats.decoder import Decoder
 from exporter.formats.format import Format
 from exporter.formats.json import cased, judge
 from exporter.formats.json.format import Json
-from exporter.formats.typed.asked import Asked
+from exporter.formats.typed.asked import TypedAsked
 from exporter.formats.typed.fit import Fit
 from exporter.formats.typed.typed import Typed
 from tests.unit.formats.oracle import Number, Refused, parsed, rescued, same, split
@@ -334,7 +334,9 @@ def test_most_values_are_told_to_need_nothing_by_their_pattern(monkeypatch: pyte
 def fitted(kind: pa.StructType, values: list[dict[str, Any]], schema: pa.Schema, config: Routing = ANY_CASE) -> Any:
     """The rows of one writer's records, and the reasons of others."""
     record = pa.array(values, kind)
-    read = Fit(kind, Asked.by("a", schema, config), "id 7").read(Typed(pa.array(range(len(values))).to_numpy(), record))
+    read = Fit(kind, TypedAsked.by("a", schema, config), "id 7").read(
+        Typed(pa.array(range(len(values))).to_numpy(), record)
+    )
     columns = dict(zip(schema.names, [column.to_pylist() for column in read.columns], strict=True))
     return columns, read.rescued.to_pylist(), read.refused
 
@@ -391,7 +393,7 @@ def test_event_type_and_time_of_a_writer_are_columns_too() -> None:
     config = replace(ANY_CASE, type_from=TypeFrom("json", "meta.type"), event_time=EventTime("json", "meta.at", "ms"))
     schema = pa.schema([("META", pa.struct([("TYPE", pa.string()), ("At", pa.int64())]))])
     kind = pa.struct([("meta", pa.struct([("type", pa.string()), ("AT", pa.int64())]))])
-    asked = Asked.by("a", schema, config)
+    asked = TypedAsked.by("a", schema, config)
     values = pa.array([{"meta": {"type": "a", "AT": 5}}, {"meta": {"type": "b", "AT": 5}}], kind)
     read = Fit(kind, asked).read(Typed(pa.array([0, 1]).to_numpy(), values))
     assert (read.columns[0].to_pylist(), read.time.to_pylist()) == ([{"TYPE": "a", "At": 5}], [5])

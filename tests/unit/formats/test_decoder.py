@@ -21,12 +21,12 @@ from hypothesis import strategies as st
 from exporter.arrow.years import US_FIRST, US_LAST
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.errors import ConfigError
-from exporter.formats.decoded import Decoded
+from exporter.formats.decoded import DecodedBatch
 from exporter.formats.decoder import Decoder
 from exporter.formats.json.format import Json, JsonReader
 from exporter.formats.json.judge import Judge, RecordVerdict
 from exporter.formats.json.map_keys import KEYS_MAX, MapKeys
-from exporter.formats.json.reading import Readers
+from exporter.formats.json.reading import ShapeReaders
 from exporter.formats.json.ways import Habits, Tuning, Way
 from exporter.formats.json.wrapped import WrappedReader
 from tests.unit.formats.decode_cases import CASES, GOLDEN, NEIGHBOURS, SCHEMAS, code_of
@@ -62,7 +62,7 @@ def routing(**changes: Any) -> Routing:
     return Routing(**{"type_from": TypeFrom("topic"), "event_time": EventTime("record"), "types": (), **changes})
 
 
-def run(decoder: Decoder, values: list[bytes | None], kafka_us: int = KAFKA_US) -> Decoded:
+def run(decoder: Decoder, values: list[bytes | None], kafka_us: int = KAFKA_US) -> DecodedBatch:
     times = pa.array([kafka_us] * len(values), pa.timestamp("us", "UTC"))
     decoded = decoder.decode(pa.array(values, pa.binary()), times)
     seen = sorted([*decoded.good.to_pylist(), *(row for row, _, _ in decoded.bad)])
@@ -101,7 +101,7 @@ def habits(decoder: Decoder) -> Habits:
 @contextmanager
 def no_classifier() -> Iterator[None]:
     """Whoever asks the classifier meanwhile fails."""
-    with mock.patch.object(Readers, "classify", mock.PropertyMock(side_effect=AssertionError("classified"))):
+    with mock.patch.object(ShapeReaders, "classify", mock.PropertyMock(side_effect=AssertionError("classified"))):
         yield
 
 
@@ -120,12 +120,12 @@ def all_reads() -> Iterator[list[int]]:
 
 
 @functools.lru_cache(4_000)
-def decoded_alone(schema: str, value: bytes, config: Routing = PLAIN, reader: str = "any") -> Decoded:
+def decoded_alone(schema: str, value: bytes, config: Routing = PLAIN, reader: str = "any") -> DecodedBatch:
     """By a decoder that has met nothing before; the same answer to whoever asks again."""
     return run(new_decoder(schema, config, reader), [value])
 
 
-def shown(decoded: Decoded) -> dict[int, Any]:
+def shown(decoded: DecodedBatch) -> dict[int, Any]:
     """Per input row: its reason, or its columns (as text: exact, also for years no datetime has)."""
     columns = [column.combine_chunks() for column in decoded.table.columns]
     rows: dict[int, Any] = {
@@ -134,7 +134,7 @@ def shown(decoded: Decoded) -> dict[int, Any]:
     return rows | {row: (stage, reason) for row, stage, reason in decoded.bad}
 
 
-def counts(decoded: Decoded) -> tuple[int, int, int]:
+def counts(decoded: DecodedBatch) -> tuple[int, int, int]:
     rescued = decoded.table["_rescued"]
     return len(rescued) - rescued.null_count, decoded.ignored, decoded.truncated
 
@@ -199,7 +199,7 @@ def test_casts_are_exact() -> None:
     assert table["ms"].to_pylist() == [[("k", {"a": 1})], None]
 
 
-def _by_keys(decoder: Decoder, values: list[bytes]) -> Decoded:
+def _by_keys(decoder: Decoder, values: list[bytes]) -> DecodedBatch:
     """Decoded with the keys that are known alone: one that needs msgspec's cut, and teaches keys, fails."""
     with mock.patch.object(MapKeys, "learn", side_effect=AssertionError("learnt")):
         return run(decoder, values)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from exporter.core.columns import EVOLVED, JSON_TEXT
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.errors import ConfigError
-from exporter.formats.decoded import Decoded
+from exporter.formats.decoded import DecodedBatch
 from exporter.formats.decoder import Decoder
 from exporter.formats.evolving import Evolving
 from exporter.formats.json import judge
@@ -460,7 +460,7 @@ def test_so_it_is_with_too_many_values(case: tuple[pa.Schema, list[bytes]], valu
         _checked(schema, records, Json())
 
 
-def _checked(schema: pa.Schema, records: Sequence[bytes], form: Json) -> Decoded:
+def _checked(schema: pa.Schema, records: Sequence[bytes], form: Json) -> DecodedBatch:
     """The records decoded together: as alone, and with the verdicts that they have without these columns."""
     decoder = Decoder("a", schema, PLAIN, form)
     for _ in range(2):
@@ -474,7 +474,7 @@ def _checked(schema: pa.Schema, records: Sequence[bytes], form: Json) -> Decoded
     return batch
 
 
-def _check_rows(schema: pa.Schema, records: Sequence[bytes], decoded: Decoded) -> None:
+def _check_rows(schema: pa.Schema, records: Sequence[bytes], decoded: DecodedBatch) -> None:
     """By the oracle: what is refused, what is in which column, and that the two sides make the record again."""
     table = dict(zip(decoded.good.to_pylist(), decoded.table.to_pylist(), strict=True))
     for row, record in enumerate(records):

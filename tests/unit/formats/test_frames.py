@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.core.schemas import NO_SCHEMAS, KnownSchemas, Unknown
+from exporter.core.schemas import NO_SCHEMAS, KnownSchemas, UnknownId
 from exporter.core.value_format import JSON, ValueFormat
 from exporter.formats.frames import NO_ID, confluent_ids, framed, readable, row_schemas
 from exporter.formats.places import places_of
@@ -49,7 +49,9 @@ def test_values_of_other_formats_have_no_frames():
 
 def test_each_record_is_decided_by_the_first_decision_that_speaks_of_it():
     """Unknown through an offset of its partition, then the text; what nothing speaks of is missing."""
-    known = KnownSchemas({7: (Unknown({TP: 101}), Unknown({TP: 102, OTHER: 103}), TEXT), 8: (Unknown({TP: 100}),)})
+    known = KnownSchemas(
+        {7: (UnknownId({TP: 101}), UnknownId({TP: 102, OTHER: 103}), TEXT), 8: (UnknownId({TP: 100}),)}
+    )
     values = binary(*[value(7, "")] * 4, value(8, ""), value(9, ""), b"none", value(9, ""))
     found = framed(records(values), TP, FRAMED, known)
     assert found.unknown == dict.fromkeys((0, 1, 2), "unknown_schema_id: 7")
@@ -62,7 +64,7 @@ def test_each_record_is_decided_by_the_first_decision_that_speaks_of_it():
 def test_values_of_unknown_schemas_are_hidden_from_who_reads_values():
     """They are null; the others are as they were."""
     batch = pa.record_batch({"offset": offsets(2), "value": binary(value(7, "a"), value(8, "b"))})
-    known = KnownSchemas({7: (TEXT,), 8: (Unknown({TP: 200}),)})
+    known = KnownSchemas({7: (TEXT,), 8: (UnknownId({TP: 200}),)})
     found = framed(batch, TP, FRAMED, known)
     assert readable(batch, found)["value"].to_pylist() == [value(7, "a"), None]
 

@@ -22,16 +22,16 @@ from exporter.arrow.kafka_time import US, VALUE_BYTES
 from exporter.arrow.own_columns import HEADERS_TYPE
 from exporter.core.reasons import CODES
 from exporter.core.routing import EventTime, Routing, TypeFrom
-from exporter.core.schemas import GUID, KnownSchemas, SchemaText, Unknown, guid_number
+from exporter.core.schemas import GUID, KnownSchemas, SchemaText, UnknownId, guid_number
 from exporter.core.value_format import ValueFormat
 from exporter.executor.framing import Framing
 from exporter.executor.judge_letters import judge, missing_ids
-from exporter.executor.readers import Readers
+from exporter.executor.readers import TaskReaders
 from exporter.formats import glue
 from exporter.formats.frames import Framed, framed, ids_without_text, read_values, readable, reframed
 from exporter.formats.registered import registered
-from exporter.proof.readers.reader import Refused, Undecided
-from exporter.proof.readers.reading import Reading
+from exporter.proof.readers.reader import NoGoodRecord, Undecided
+from exporter.proof.readers.reading import ValueReading
 from exporter.registry.protobuf import as_one_set
 from offsets.ranges import TopicPartition
 from tests.support.orders import order_of
@@ -80,7 +80,7 @@ class Verdict:
 
 def read_all(batch: pa.RecordBatch, form: ValueFormat, known: KnownSchemas) -> dict[int, Verdict]:
     """Offset -> verdict, by what stages records; nothing of what waits."""
-    readers = Readers(order_of("", routing_of(form), {}, schemas=known))
+    readers = TaskReaders(order_of("", routing_of(form), {}, schemas=known))
     found: dict[int, Verdict] = {}
     for part, frames in Framing(lambda _: form, known).cut(batch, TP):
         if part.num_rows and frames is not None:
@@ -88,7 +88,7 @@ def read_all(batch: pa.RecordBatch, form: ValueFormat, known: KnownSchemas) -> d
     return found
 
 
-def _read(part: pa.RecordBatch, frames: Framed, readers: Readers) -> dict[int, Verdict]:
+def _read(part: pa.RecordBatch, frames: Framed, readers: TaskReaders) -> dict[int, Verdict]:
     offsets, found = part.column("offset").to_pylist(), dict[int, Verdict]()
     routed = readers.router("t").route(readable(reframed(part, frames), frames)).without(frames.unknown)
     for row in routed.dead.to_pylist():
@@ -125,7 +125,7 @@ def test_what_aws_s_serialisers_write_is_read(kind: Any) -> None:
     batch = batch_of([value for _, value in frames])
     found = read_all(batch, form, known)
     assert [(found[at].type, found[at].document) for at in range(6)] == wanted * 2
-    reading = Reading(form, known)
+    reading = ValueReading(form, known)
     assert [reading.read(value, TP, 0).document for _, value in frames] == [
         {**dict.fromkeys(reading.read(value, TP, 0).document), **fields}
         for (_, value), (_, fields) in zip(frames, wanted * 2, strict=True)
@@ -164,7 +164,7 @@ def test_every_message_of_a_file_is_found_by_its_number() -> None:
     form, known, classes = ValueFormat("protobuf", "glue"), texts(), messages()
     found = read_all(batch_of([value for _, value in frames]), form, known)
     plain = {one["message"]: value for one, value in frames if one["compression"] == "plain"}
-    reading = Reading(form, known)
+    reading = ValueReading(form, known)
     assert len(plain) == 10 and len(frames) == 20
     for at, (one, value) in enumerate(frames):
         message = classes[one["message"]].FromString(plain[one["message"]][19:])
@@ -198,8 +198,8 @@ def test_a_number_that_no_message_has_is_refused(number: bytes) -> None:
     form = ValueFormat("protobuf", "glue")
     found = read_all(batch_of([b"\3\0" + guid + number]), form, texts())
     assert found[0].code == ("unresolvable_schema" if number == b"\x0a" else "not_framed"), found
-    with pytest.raises(Refused):
-        Reading(form, texts()).read(b"\3\0" + guid + number, TP, 0)
+    with pytest.raises(NoGoodRecord):
+        ValueReading(form, texts()).read(b"\3\0" + guid + number, TP, 0)
 
 
 # --- against a plain reading, record by record ---------------------------------------------------------------
@@ -209,8 +209,8 @@ TEXT = SchemaText("AVRO", json.dumps(AVRO))
 GUIDS = [bytes([n]) * 16 for n in (3, 0, 5, 255)]
 """Of which the first has a text, the second one later, the third is unknown, and of the last nothing is decided."""
 KNOWN = KnownSchemas({
-    guid_number(GUIDS[0]): [TEXT], guid_number(GUIDS[1]): [Unknown({TP: 20}), TEXT],
-    guid_number(GUIDS[2]): [Unknown({TP: 10**9})],
+    guid_number(GUIDS[0]): [TEXT], guid_number(GUIDS[1]): [UnknownId({TP: 20}), TEXT],
+    guid_number(GUIDS[2]): [UnknownId({TP: 10**9})],
 })  # fmt: skip
 FORM = ValueFormat("avro", "glue")
 
@@ -296,14 +296,14 @@ def test_every_record_is_what_it_is_by_itself(seed: int, monkeypatch: pytest.Mon
     assert {number for row in told.rows() for number in json.loads(row["ended"])["missing"]} == {
         guid_number(name) for what, name in wanted if what == "missing"
     }
-    reading = Reading(FORM, KNOWN)
+    reading = ValueReading(FORM, KNOWN)
     for at, value in enumerate(values):
         if value is not None:
             try:
                 assert wanted[at] == ("row", reading.read(value, TP, at).document)
-            except (Refused, Undecided) as error:
+            except (NoGoodRecord, Undecided) as error:
                 waits = wanted[at][0] in ("missing", "unknown_schema_id")
-                assert wanted[at][0] != "row" and (type(error) is Refused or waits)
+                assert wanted[at][0] != "row" and (type(error) is NoGoodRecord or waits)
     by_text = judged(batch, FORM, KNOWN)
     for at, (what, _) in enumerate(wanted):
         assert by_text[at] == (["Order"] if what == "row" else by_text[at] and ["Order"])
@@ -350,7 +350,7 @@ def test_what_is_measured_of_a_value_is_what_was_sent() -> None:
     kept = f"the first {len(packed) - 3} are kept"
     assert found[0].document["id"] == 1
     assert found[1].reason == f"too_long: 100000000 bytes, the limit is 10000000, {kept}"
-    small = Readers(order_of("", replace(routing_of(FORM), record_bytes_max=18), {}, schemas=KNOWN))
+    small = TaskReaders(order_of("", replace(routing_of(FORM), record_bytes_max=18), {}, schemas=KNOWN))
     plain = batch_of([b"\3\0" + GUIDS[0] + body(1)])
     ((part, frames),) = Framing(lambda _: FORM, KNOWN).cut(plain, TP)
     (dead,) = small.router("t").route(readable(reframed(part, frames), frames)).dead.to_pylist()
@@ -365,7 +365,7 @@ def test_values_behind_a_frame_whose_schema_nobody_needs() -> None:
     assert [found[at].document for at in range(2)] == [{"id": 1}, {"id": 2}]
     assert found[2].reason == "not_framed: the value begins with byte 7b, and not with 03"
     assert ids_without_text(batch_of(values), form, KnownSchemas()) == []
-    reading = Reading(form, KnownSchemas())
+    reading = ValueReading(form, KnownSchemas())
     assert [reading.read(value, TP, 0).document for value in values[:2]] == [{"id": 1}, {"id": 2}]
 
 

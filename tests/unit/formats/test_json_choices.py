@@ -16,7 +16,7 @@ from exporter.formats.formats import format_of
 from exporter.formats.frames import confluent_ids, row_schemas
 from exporter.formats.places import places_of
 from exporter.formats.registered import places, registered
-from exporter.proof.readers.reading import Reading, event_type_of
+from exporter.proof.readers.reading import ValueReading, event_type_of
 from offsets.ranges import TopicPartition
 
 FRAMED = ValueFormat("json_schema", "confluent")
@@ -112,7 +112,7 @@ def test_the_audit_says_the_same_of_random_choices(seed: int) -> None:
     schema = choice(*some)
     values = [{name: dice.choice("xyz") if dice.random() < 0.9 else 5
                for name in dice.sample("abcdst", dice.randint(0, 6))} for _ in range(60)]  # fmt: skip
-    reading = Reading(FRAMED, KnownSchemas({7: [schema]}))
+    reading = ValueReading(FRAMED, KnownSchemas({7: [schema]}))
     told = [event_type_of(reading.read(HEAD + json.dumps(one).encode(), TopicPartition("t", 0), 0), SHORT)
             for one in values]  # fmt: skip
     assert types(schema, *values)[0] == told

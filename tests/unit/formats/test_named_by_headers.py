@@ -21,14 +21,14 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from exporter.arrow.kafka_time import US
 from exporter.arrow.own_columns import HEADERS_TYPE
 from exporter.core.routing import EventTime, Routing, TypeFrom
-from exporter.core.schemas import GUID, ID_MAX, KnownSchemas, SchemaText, Unknown, guid_number
+from exporter.core.schemas import GUID, ID_MAX, KnownSchemas, SchemaText, UnknownId, guid_number
 from exporter.core.value_format import ValueFormat
 from exporter.executor.framing import Framing
 from exporter.executor.judge_letters import judge, missing_ids
-from exporter.executor.readers import Readers
+from exporter.executor.readers import TaskReaders
 from exporter.formats.frames import framed, ids_without_text, read_values, readable, reframed
-from exporter.proof.readers.reader import Refused, Undecided
-from exporter.proof.readers.reading import Reading
+from exporter.proof.readers.reader import NoGoodRecord, Undecided
+from exporter.proof.readers.reading import ValueReading
 from exporter.registry.options import RegistryOptions
 from exporter.registry.source import Registry
 from exporter.stores.memory import DISKS, MemoryStore
@@ -111,7 +111,7 @@ def test_what_confluent_s_header_serialisers_write_is_read(
     assert json.loads(store.read(f"{folder}/0.json"))["guid"] == folder.rpartition("/")[2]
     known = Registry(RegistryOptions(), store).known("default")
     assert read_rows(batch, form, known, field) == [5, 6, 7]
-    reading = Reading(form, known)
+    reading = ValueReading(form, known)
     documents = [reading.read(value or b"", TP, at, told).document for at, value, told in as_spark(batch)]
     assert [one[field] for one in documents] == [5, 6, 7]
     letters = batch.append_column("epoch", pa.array([0] * 3, pa.int32()))
@@ -128,7 +128,7 @@ def as_spark(batch: pa.RecordBatch) -> Iterator[tuple[int, bytes | None, Any]]:
 
 def read_rows(batch: pa.RecordBatch, form: ValueFormat, known: KnownSchemas, field: str) -> list[Any]:
     """By what stages records: all of them are good."""
-    readers = Readers(order_of("", routing_of(form), {}, schemas=known))
+    readers = TaskReaders(order_of("", routing_of(form), {}, schemas=known))
     taken, found = next(Framing(lambda _: form, known).cut(batch, TP))
     assert taken.num_rows == batch.num_rows and found is not None and not found.unknown
     routed = readers.router("t").route(readable(reframed(batch, found), found))
@@ -148,11 +148,11 @@ def test_a_registry_that_has_no_guids_says_so(registry: FakeRegistry, store: Mem
     source = Registry(RegistryOptions((registry.url,), unknown_after_secs=0.0), store)
     source.start()
     assert source.look_up("default", number, {TP: 3}, now=0.0) is not None
-    assert source.look_up("default", guid, {TP: 3}, now=0.0) == Unknown({TP: 2})
+    assert source.look_up("default", guid, {TP: 3}, now=0.0) == UnknownId({TP: 2})
     registry.has_guids = True
     assert isinstance(source.look_up("default", guid, {}, now=60.0), SchemaText)
     again = Registry(RegistryOptions(), store).known("default")
-    assert again.of(guid, TP, 2) == Unknown({TP: 2}) and again.of(guid, TP, 3) == again.text(number)
+    assert again.of(guid, TP, 2) == UnknownId({TP: 2}) and again.of(guid, TP, 3) == again.text(number)
 
 
 def test_ids_are_not_vouched_for_by_guids(registry: FakeRegistry, store: MemoryStore) -> None:
@@ -176,9 +176,9 @@ TEXT = SchemaText("AVRO", json.dumps(AVRO))
 GUIDS = [bytes([n]) * 16 for n in range(4)]
 """Of which the first has a text, the second one later, the third is unknown, and of the last nothing is decided."""
 KNOWN = KnownSchemas({
-    7: [TEXT], 8: [Unknown({TP: 30})],
-    guid_number(GUIDS[0]): [TEXT], guid_number(GUIDS[1]): [Unknown({TP: 20}), TEXT],
-    guid_number(GUIDS[2]): [Unknown({TP: 10**9})],
+    7: [TEXT], 8: [UnknownId({TP: 30})],
+    guid_number(GUIDS[0]): [TEXT], guid_number(GUIDS[1]): [UnknownId({TP: 20}), TEXT],
+    guid_number(GUIDS[2]): [UnknownId({TP: 10**9})],
 })  # fmt: skip
 GOOD = [b"\0\0\0\0\7", b"\0\0\0\0\x08", *(b"\1" + one for one in GUIDS[:3])]
 
@@ -237,18 +237,18 @@ def test_every_record_is_what_it_is_by_itself(seed: int) -> None:
     assert everything is not None
     missing = {one if one < GUID else (one - GUID).to_bytes(16, "big") for one in everything.missing}
     assert missing == {name for what, name in wanted if what == "missing"}
-    reading = Reading(form, KNOWN)
+    reading = ValueReading(form, KNOWN)
     for at, value, told in as_spark(batch):
         what, text = wanted[at]
         if value is None:
             continue
         try:
             assert (what, reading.read(value, TP, at, told).document["id"]) == (what, text)
-        except (Refused, Undecided) as error:
+        except (NoGoodRecord, Undecided) as error:
             assert (type(error) is Undecided) == (what == "missing") and what != "row"
     if not ends or found is None:
         return
-    readers = Readers(order_of("", routing_of(form), {}, schemas=KNOWN))
+    readers = TaskReaders(order_of("", routing_of(form), {}, schemas=KNOWN))
     routed = readers.router("t").route(readable(reframed(taken, found), found)).without(found.unknown)
     rows = routed.groups.get("t", pa.array([], pa.int32()))
     read, times = read_values(taken, found).take(rows), taken.column("timestamp").take(rows)
@@ -273,7 +273,7 @@ def test_what_is_measured_of_a_value_is_what_was_sent() -> None:
     batch = batch_of([b"\x02" * 10, b"\x02" * 11], [[(NAMING, b"\1" + GUIDS[0])]] * 2)
     found = framed(batch, TP, form, KNOWN)
     routing = Routing(TypeFrom("topic"), EventTime("record"), (("t", COLUMNS),), value_format=form, record_bytes_max=10)
-    readers = Readers(order_of("", routing, {}, schemas=KNOWN))
+    readers = TaskReaders(order_of("", routing, {}, schemas=KNOWN))
     dead = readers.router("t").route(readable(reframed(batch, found), found)).dead.to_pylist()
     assert [(one["index"], one["reason"]) for one in dead] == [(1, "too_long: 11 bytes, the limit is 10")]
 
@@ -285,8 +285,8 @@ def test_damaged_indexes_in_a_header_are_no_frame(rest: bytes) -> None:
     batch = batch_of([b"\0\2\2\0"], [[(NAMING, b"\1" + GUIDS[0] + rest)]])
     found = framed(batch, TP, form, KNOWN)
     assert found is not None and found.unknown[0].startswith("not_framed: the indexes of the message in the header")
-    with pytest.raises(Refused):
-        Reading(form, KNOWN).read(b"\0\2\2\0", TP, 0, [{"key": NAMING, "value": b"\1" + GUIDS[0] + rest}])
+    with pytest.raises(NoGoodRecord):
+        ValueReading(form, KNOWN).read(b"\0\2\2\0", TP, 0, [{"key": NAMING, "value": b"\1" + GUIDS[0] + rest}])
 
 
 def test_values_behind_a_frame_that_nobody_needs_may_have_their_id_in_a_header() -> None:
@@ -295,9 +295,9 @@ def test_values_behind_a_frame_that_nobody_needs_may_have_their_id_in_a_header()
     headers = [[(NAMING, b"\1" + GUIDS[3])], [], [(NAMING, b"?")]]
     batch = batch_of([b'{"id":1}', b'\0\0\0\0\7{"id":2}', b'{"id":3}'], headers)
     found = framed(batch, TP, form, KnownSchemas())
-    readers = Readers(order_of("", routing_of(form), {}))
+    readers = TaskReaders(order_of("", routing_of(form), {}))
     decoded = readers.decoder("t", "t").decode(read_values(batch, found), batch.column("timestamp"))
     assert found is not None and [*found.unknown] == [2]
     assert decoded.table["id"].to_pylist()[:2] == [1, 2]
-    reading = Reading(form, KnownSchemas())
+    reading = ValueReading(form, KnownSchemas())
     assert [reading.read(v or b"", TP, at, h).document["id"] for at, v, h in as_spark(batch) if at < 2] == [1, 2]

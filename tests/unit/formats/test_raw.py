@@ -12,7 +12,7 @@ from exporter.core.columns import EVOLVED, NO_COLUMNS
 from exporter.core.routing import RAW_COLUMNS, EventTime, Routing, TypeFrom
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
-from exporter.formats.decoded import Decoded
+from exporter.formats.decoded import DecodedBatch
 from exporter.formats.decoder import Decoder
 from exporter.formats.formats import format_of
 
@@ -29,13 +29,13 @@ def columns(*fields: tuple[str, str], nullable: bool = True, evolved: bool = Fal
     ]})  # fmt: skip
 
 
-def decoded(kind: Any, wanted: str | None = None, values: list[bytes | None] = VALUES, **given: Any) -> Decoded:
+def decoded(kind: Any, wanted: str | None = None, values: list[bytes | None] = VALUES, **given: Any) -> DecodedBatch:
     routing = Routing(TypeFrom("topic"), EventTime("record"), (), value_format=ValueFormat(kind), **given)
     decoder = Decoder.of("log", routing, wanted)
     return decoder.decode(pa.array(values, pa.binary()), pa.array(TIMES[: len(values)], US))
 
 
-def shown(found: Decoded, *names: str) -> dict[int, Any]:
+def shown(found: DecodedBatch, *names: str) -> dict[int, Any]:
     """Per input row its columns, or why it has none."""
     cells = zip(*(found.table[name].to_pylist() for name in names), strict=True)
     return dict(zip(found.good.to_pylist(), cells, strict=True)) | {row: why for row, _, why in found.bad}

@@ -9,7 +9,7 @@ import pytest
 
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.shapes import Rename
-from exporter.formats.said import Said
+from exporter.formats.said import SaidType
 
 PLAIN = Routing(TypeFrom("json", "t"), EventTime("record"), (("a", "{}"), ("b", "{}")))
 SENT = ["a", "b", "old-a", "x", None, "a"]
@@ -28,9 +28,9 @@ def test_what_is_sent_fits_where_the_rules_lead_it(rules, to_a, to_b):
     routing = replace(PLAIN, **rules)
     texts = pa.array(SENT, pa.string())
     for name, rows in (("a", to_a), ("b", to_b)):
-        said = Said(name, routing)
+        said = SaidType(name, routing)
         wanted = [row in rows for row in range(len(SENT))]
         assert said.fitting(texts).to_pylist() == wanted
         assert said.fitting(pa.chunked_array([texts[:2], texts[2:]])).to_pylist() == wanted
         assert [said.fits(text) for text in SENT] == wanted
-    assert not Said("a", routing).fits(7)
+    assert not SaidType("a", routing).fits(7)

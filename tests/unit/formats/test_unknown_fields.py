@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from exporter.core.routing import EventTime, Routing, TypeFrom
-from exporter.formats.decoded import Decoded
+from exporter.formats.decoded import DecodedBatch
 from exporter.formats.decoder import Decoder
 from exporter.formats.json import judge
 from exporter.formats.json.format import Json
@@ -69,7 +69,7 @@ def cut_rows(decoder: Decoder, values: Sequence[bytes]) -> list[int]:
     return [] if cut is None else [row for row, text in enumerate(cut.unknown.to_pylist()) if text is not None]
 
 
-def judged(schema: pa.Schema, value: bytes, config: Routing = PLAIN) -> Decoded:
+def judged(schema: pa.Schema, value: bytes, config: Routing = PLAIN) -> DecodedBatch:
     """By the judge alone."""
     return run(Decoder("a", schema, config, Json(TUNINGS["judge"])), [value])
 

@@ -16,7 +16,7 @@ from kafka.errors import KafkaConnectionError
 from exporter.errors import ConfigError, DependencyUnreachable
 from exporter.kafka.options import kafka_python_options, spark_kafka_options
 from exporter.kafka.tokens import tokens as module
-from exporter.kafka.tokens.desk import Asked, desk
+from exporter.kafka.tokens.desk import DeskClient, desk
 from exporter.kafka.tokens.endpoint import ClientCredentials, claims
 from exporter.kafka.tokens.function import OfFunction
 from exporter.kafka.tokens.provider import Provider
@@ -118,13 +118,13 @@ def test_another_process_asks_at_the_desk_and_has_to_know_its_key() -> None:
     written = pickle.dumps(provider)
     assert b"somebody" not in written and b"the token" not in written
     read: Provider = pickle.loads(written)
-    assert isinstance(read.giving, Asked) and read.token() == "the token no. 1" and fake.given == 1
+    assert isinstance(read.giving, DeskClient) and read.token() == "the token no. 1" and fake.given == 1
     assert pickle.dumps(read), "and goes on from there"
     assert read == pickle.loads(pickle.dumps(provider)) != Provider(Tokens(fake)), "for connections that are kept"
     with pytest.raises(urllib.error.HTTPError, match="403"):
         urllib.request.urlopen(read.giving.url)
     with pytest.raises(DependencyUnreachable, match="another key"):
-        Asked(read.giving.url, "another").current()
+        DeskClient(read.giving.url, "another").current()
     with pytest.raises(urllib.error.HTTPError, match="501"):
         urllib.request.urlopen(urllib.request.Request(read.giving.url, method="POST"))
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from exporter.local.proxy import Down, Fate, FaultyProxy, Troubles
+from exporter.local.proxy import Down, FaultyProxy, RequestFate, Troubles
 
 BIG = bytes(range(256)) * 4096
 
@@ -121,7 +121,7 @@ def test_requests_pass_as_they_came_over_one_connection(proxy: FaultyProxy, orig
     assert origin.heads[0]["If-None-Match"] == "*" and origin.heads[0]["x-amz-meta-k"] == "v"
     assert origin.heads[0]["Host"] == urlsplit(proxy.endpoint).netloc, "it is signed"
     assert proxy.requests == {"PUT-IF": 1, "GET": 2, "HEAD": 1, "LIST": 1}
-    assert proxy.fates == {Fate.PASSED: 5}
+    assert proxy.fates == {RequestFate.PASSED: 5}
 
 
 def test_chunks_with_trailers_pass_as_they_stand(proxy: FaultyProxy, origin: Origin) -> None:
@@ -154,7 +154,7 @@ def test_of_so_many_puts_one_is_done_and_its_reply_lost(proxy: FaultyProxy, orig
         except (http.client.RemoteDisconnected, ConnectionError):
             ends.append(0)
     assert ends == [200, 200, 0, 200, 200, 0] and len(origin.kept) == 6
-    assert proxy.fates[Fate.LOST] == 2
+    assert proxy.fates[RequestFate.LOST] == 2
 
 
 def test_of_so_many_puts_one_is_done_and_told_to_have_failed(proxy: FaultyProxy, origin: Origin) -> None:

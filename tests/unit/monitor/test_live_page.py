@@ -15,7 +15,7 @@ import pytest
 
 from exporter.monitor import health
 from exporter.monitor.health import PAGE_SECS, PAGE_SHARE, Health, HealthServer
-from exporter.monitor.history import POINTS_MAX, History, point
+from exporter.monitor.history import POINTS_MAX, PointHistory, point
 from exporter.monitor.snapshot import Outage, Snapshot
 from exporter.monitor.watch import Watch
 from exporter.told.live import REFRESH_MS, ROWS_MAX, SCRIPT, Point, live_page
@@ -137,7 +137,7 @@ def test_a_lake_of_many_tables_is_told_by_those_that_are_furthest_behind() -> No
 
 def test_the_history_is_one_hour_and_no_more() -> None:
     """A ring in memory; what a hanging loop left behind is not noted again; an unknown lag stays unknown."""
-    history = History()
+    history = PointHistory()
     history.note(None)
     assert history.points == ()
     for number in range(POINTS_MAX + 50):

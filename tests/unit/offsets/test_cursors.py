@@ -9,8 +9,8 @@ import pytest
 from offsets.cursors import (
     NOTHING,
     Cursor,
-    Former,
-    Setback,
+    CursorSetback,
+    FormerTopic,
     Slice,
     as_transactions,
     cursor_of,
@@ -104,11 +104,11 @@ def test_new_is_what_lies_between_the_cursor_and_the_position() -> None:
 def test_a_rewind_below_the_cursor_is_a_setback_and_one_above_it_is_none() -> None:
     """By the anchor of the epoch that the repair began (protocol 7.1); through further epochs too."""
     repaired = exported(moved(begun(), Position(1, 60)), 150)
-    assert setbacks(Cursor({TP: Position(0, 99)}), view(repaired), APP) == (Setback(TP, 99, 60),)
+    assert setbacks(Cursor({TP: Position(0, 99)}), view(repaired), APP) == (CursorSetback(TP, 99, 60),)
     assert setbacks(Cursor({TP: Position(0, 60)}), view(repaired), APP) == ()
     assert setbacks(Cursor({TP: Position(1, 99)}), view(repaired), APP) == ()
     again = moved(repaired, Position(2, 150))
-    assert setbacks(Cursor({TP: Position(0, 99)}), view(again), APP) == (Setback(TP, 99, 60),)
+    assert setbacks(Cursor({TP: Position(0, 99)}), view(again), APP) == (CursorSetback(TP, 99, 60),)
     assert setbacks(Cursor({TP: Position(1, 150)}), view(again), APP) == ()
 
 
@@ -116,7 +116,7 @@ def test_a_topic_created_again_takes_nothing_back_and_has_the_same_offsets_again
     """What is left of the former topic comes first, by its epochs; the cursor then stands in the new one."""
     rebased = exported(moved(begun(), Position(1, -1), rebased=True), 30)
     now = whole(view(rebased), APP)
-    assert now.former == {TP: (Former(1, 99),)}
+    assert now.former == {TP: (FormerTopic(1, 99),)}
     for taken in (Cursor({TP: Position(0, 99)}), Cursor({TP: Position(0, 70)})):
         assert setbacks(taken, view(rebased), APP) == ()
     new = Slice(TP, -1, 30, 1)
@@ -134,7 +134,7 @@ def test_a_rewind_before_the_topic_was_created_again_is_seen() -> None:
     """An epoch between the cursor's and the new topic's speaks of the cursor's offsets."""
     rewound = exported(moved(begun(), Position(1, 60)), 80)
     rebased = exported(moved(rewound, Position(2, -1), rebased=True), 200)
-    assert setbacks(Cursor({TP: Position(0, 99)}), view(rebased), APP) == (Setback(TP, 99, 60),)
+    assert setbacks(Cursor({TP: Position(0, 99)}), view(rebased), APP) == (CursorSetback(TP, 99, 60),)
     assert setbacks(Cursor({TP: Position(1, 80)}), view(rebased), APP) == ()
 
 

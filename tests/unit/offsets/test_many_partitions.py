@@ -14,9 +14,9 @@ from exporter.core import plan, writers
 from exporter.core.plan import Budget, expected, plan_round
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.core.writers import Writer, WriterKey
-from exporter.lake.accidents import History
+from exporter.lake.accidents import AppHistory
 from exporter.operate.audit.audit import _logs
-from exporter.operate.audit.pin import Pinned, pin
+from exporter.operate.audit.pin import PinnedTables, pin
 from exporter.protocol.recover import Recovery
 from exporter.wal.check import history
 from offsets.crosscheck import Agree, Switch
@@ -143,7 +143,7 @@ def test_what_an_overwrite_took_away_is_looked_through_once(monkeypatch: pytest.
         commits=lambda after, through: log[after + 1 : through + 1], view_at=lambda version: view,
     )  # fmt: skip
     read = counted(monkeypatch, json, "loads", lambda text, *_: text)
-    losses = History(table, APP, view).losses
+    losses = AppHistory(table, APP, view).losses
     assert {tp: one.held for tp, one in losses.items()} == dict.fromkeys(TPS, 3)
     assert sum("_kafka" in text for text in read) == len(adds)
 
@@ -175,6 +175,6 @@ def test_an_audit_goes_through_all_positions_once_and_not_for_each_partition() -
         name: lambda tps, at=at: dict.fromkeys(tps, at)
         for name, at in (("first_offsets", 0), ("end_offsets", 99), ("high_watermarks", 99))
     })  # fmt: skip
-    logs = _logs(topics, TPS, Pinned({}, positions=positions, spans=spans), {})
+    logs = _logs(topics, TPS, PinnedTables({}, positions=positions, spans=spans), {})
     assert {(one.first, one.next) for one in logs.values()} == {(0, 16)}
     assert (positions.times, spans.times) == (1, 1)

@@ -22,9 +22,9 @@ from exporter.core.schemas import KnownSchemas
 from exporter.formats.decoder import Decoder
 from exporter.proof.codes import EITHER, LETTERS, sifted
 from exporter.proof.contents.compare import NOTHING_SURE, Configured
-from exporter.proof.readers.reader import Refused
-from exporter.proof.readers.reading import Reading
-from exporter.proof.rules.computing import Asked, Computing
+from exporter.proof.readers.reader import NoGoodRecord
+from exporter.proof.readers.reading import ValueReading
+from exporter.proof.rules.computing import ComputedFrom, Computing
 from exporter.proof.rules.filters import Filter, sifts
 from exporter.proof.rules.values import Unsure
 from exporter.settings.meaning import routing
@@ -107,8 +107,10 @@ def another(value: Any) -> Any:
 def document_of(rules: Routing, record: dict[str, Any]) -> Any:
     """The value, as the audit reads it."""
     try:
-        return Reading(rules.value_format, KnownSchemas()).read(record["value"], TopicPartition("t", 0), 0).document
-    except Refused:
+        return (
+            ValueReading(rules.value_format, KnownSchemas()).read(record["value"], TopicPartition("t", 0), 0).document
+        )
+    except NoGoodRecord:
         return Unsure
 
 
@@ -139,7 +141,7 @@ def test_a_row_is_compared_whole_with_what_settings_make_of_its_value(rules: Rou
         record = record_of(case, offset)
         name = json.loads(record["value"])["type"]
         became = fate(rules, name, record)
-        asked = Asked(0, 0, CODE, document_of(rules, record), record)
+        asked = ComputedFrom(0, 0, CODE, document_of(rules, record), record)
         computed = Computing([rules], {CODE: name}).of([asked]).get(0, NOTHING_SURE)
         if became.row is None:
             assert computed is not None or became.stage == "transform" or became.filtered, case

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.core.routing import EventTime, Routing, TypeFrom
-from exporter.operate.audit.batch import Batch
-from exporter.operate.audit.job import Job
+from exporter.operate.audit.batch import ComparedBatch
+from exporter.operate.audit.job import AuditJob
 from exporter.operate.audit.known import Known
-from exporter.operate.audit.pin import FOREVER, Pinned, Region
-from exporter.operate.audit.records import Record, Stretch
+from exporter.operate.audit.pin import FOREVER, PinnedTables, Region
+from exporter.operate.audit.records import AuditedRecord, AuditedStretch
 from offsets.ranges import TopicPartition
 
 TPS = (TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0))
@@ -35,26 +35,26 @@ class Rows:
         return found[:, 0], found[:, 1]
 
 
-def record(tp: TopicPartition, offset: int) -> Record:
-    return Record(tp, offset, 0, None, None, 0, [])
+def record(tp: TopicPartition, offset: int) -> AuditedRecord:
+    return AuditedRecord(tp, offset, 0, None, None, 0, [])
 
 
 @st.composite
-def stretches(draw: st.DrawFn) -> list[Stretch]:
+def stretches(draw: st.DrawFn) -> list[AuditedStretch]:
     """Of some partitions, in pieces; with holes."""
     found = []
     for tp in draw(st.lists(st.sampled_from(TPS), unique=True)):
         bounds = sorted(draw(st.sets(OFFSETS, min_size=1, max_size=4)))
         for start, end in pairwise(bounds):
             offsets = sorted(draw(st.sets(st.integers(start, end - 1))))
-            found.append(Stretch(tp, start, end, [record(tp, one) for one in offsets]))
+            found.append(AuditedStretch(tp, start, end, [record(tp, one) for one in offsets]))
     return found
 
 
 @given(stretches(), st.lists(st.lists(st.tuples(st.sampled_from(TPS), OFFSETS), max_size=20), max_size=3))
-def test_records_and_rows_meet_by_their_offsets(some: list[Stretch], tables: list[list[Any]]) -> None:
+def test_records_and_rows_meet_by_their_offsets(some: list[AuditedStretch], tables: list[list[Any]]) -> None:
     """Rows without a record, several of one, in one table or in more; none of other offsets."""
-    batch = Batch.of(some, [Rows(one) for one in tables])  # type: ignore[misc]  # as much of it as is asked for
+    batch = ComparedBatch.of(some, [Rows(one) for one in tables])  # type: ignore[misc]  # as much of it as is asked for
     there = {(one.tp, at) for one in some for at in range(one.start, one.end)}
     sent = [(one.tp, each.offset) for one in some for each in one.records]
     assert [batch.at(number) for number in range(len(batch.records))] == sent
@@ -80,13 +80,13 @@ def test_what_is_known_of_many_offsets_is_what_is_known_of_each(
 ) -> None:
     """The configuration that holds, and whether a table may have a row."""
     tp = TPS[0]
-    pinned = Pinned({}, codes={"t": 1})
+    pinned = PinnedTables({}, codes={"t": 1})
     pinned.regions[tp] = [Region(after, through, number) for number, (after, through) in enumerate(regions)]
     pinned.spans["t", tp], pinned.positions["t", tp] = spans, 5
     if replayed is not None:
         pinned.replayed["t", tp] = replayed
     routing = Routing(TypeFrom("header", "t"), EventTime("record"), types=())
-    known = Known(Job((), routing, None, {}, frozenset()), pinned, {})
+    known = Known(AuditJob((), routing, None, {}, frozenset()), pinned, {})
     offsets = np.arange(15)
     held = [known.region(tp, offset) or SimpleNamespace(routing=-1) for offset in offsets.tolist()]
     assert known.routings(tp, offsets).tolist() == [one.routing for one in held]

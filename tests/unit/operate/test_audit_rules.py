@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.shapes import Rename, Shape
-from exporter.operate.audit.opinion import Judge, Seen, Taker
-from exporter.operate.audit.records import Record
+from exporter.operate.audit.opinion import JudgedRecord, Opinion, Taker
+from exporter.operate.audit.records import AuditedRecord
 from exporter.proof.codes import EITHER, LETTERS, UNROUTED, sifted, sifted_from
 from exporter.proof.readers.reading import Readings
 from exporter.proof.rules.routes import Routes, has_routes
@@ -103,15 +103,15 @@ def test_it_is_the_exporter_s_opinion(renames: Any, matches: Any, unrouted: str,
         assert plain == ([COUNTED] if unrouted == "count" else []) or " " in text or "é" in text
 
 
-def seen(value: str, name: str = "") -> Seen:
+def seen(value: str, name: str = "") -> JudgedRecord:
     """A record. name: its event type, where the header says it."""
     headers = [{"key": "t", "value": name.encode()}] if name else []
-    return Seen(Record(TopicPartition("t", 0), 5, 0, b"k", value.encode(), len(value), headers))
+    return JudgedRecord(AuditedRecord(TopicPartition("t", 0), 5, 0, b"k", value.encode(), len(value), headers))
 
 
 def told(routing: Routing, *values: str) -> list[list[tuple[int, int]]]:
     """The takers of records, and what is expected of each."""
-    judge = Judge(routing, CODES, Readings({}))
+    judge = Opinion(routing, CODES, Readings({}))
     found = []
     for one in map(seen, values):
         takers = judge.takers(one)

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
-from exporter.operate.audit.pin import FOREVER, Pinned, Region
+from exporter.operate.audit.pin import FOREVER, PinnedTables, Region
 from offsets.ranges import TopicPartition
 
 TP, OTHER = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
-def pinned(**changed: Any) -> Pinned:
+def pinned(**changed: Any) -> PinnedTables:
     """Dead letters at 90, `a` at 70, `old`, which the configuration does not have any more, at 10."""
     routing = Routing(TypeFrom("header", "t"), EventTime("record"), (("a", "{}"),), **changed)
-    made = Pinned({DEAD_LETTERS: None, "a": None, "old": None}, [routing])  # type: ignore[dict-item]  # nobody looks
+    made = PinnedTables({DEAD_LETTERS: None, "a": None, "old": None}, [routing])  # type: ignore[dict-item]  # nobody looks
     made.regions[TP] = [Region(-1, FOREVER, 0)]
     made.positions |= {(DEAD_LETTERS, TP): 90, ("a", TP): 70, ("old", TP): 10, ("a", OTHER): 3}
     return made

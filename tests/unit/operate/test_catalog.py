@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from exporter.catalog.catalog import Entry, Found
+from exporter.catalog.catalog import CatalogEntry, CatalogTable
 from exporter.catalog.catalogs import CATALOGS
 from exporter.catalog.memory import MemoryCatalog
 from exporter.cli.main import cli
@@ -109,7 +109,7 @@ def test_all_tables_are_registered_by_hand(
 ) -> None:
     """Each tells what became of it; without a catalog that is an error."""
     lake: Any = Tables(tmp_path / "lake", "order", "click")
-    catalog.make(Entry("click", "file:///elsewhere"))
+    catalog.make(CatalogEntry("click", "file:///elsewhere"))
     found = {name: became.outcome for name, became in register_all(settings(*HIVE), lake)}  # type: ignore[union-attr]
     assert found == {"order": "made", "click": "elsewhere"}
     catalog.error = ConnectionRefusedError("nobody listens")
@@ -124,7 +124,7 @@ def test_check_tells_what_a_catalog_has(
     """Nothing without one; else how many tables, which names are taken, and which are wanted twice."""
     lake: Any = Tables(tmp_path / "lake", "order", "click", "Order")
     assert list(check_catalog(settings(), lake)) == []
-    catalog.tables = {"order": Found(f"file://{lake.store.uri('Order')}", ()), "click": Found("file:///elsewhere")}
+    catalog.tables = {"order": CatalogTable(f"file://{lake.store.uri('Order')}", ()), "click": CatalogTable("file:///elsewhere")}
     found = [(one.level, one.says) for one in check_catalog(settings(*HIVE), lake)]
     assert found == [
         ("warn", "Order and order would both be order: the one that is registered first has the name"),

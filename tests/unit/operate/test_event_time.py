@@ -10,8 +10,8 @@ import pytest
 
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.formats.decoder import Decoder
-from exporter.operate.audit.opinion import Judge, Seen
-from exporter.operate.audit.records import Record
+from exporter.operate.audit.opinion import JudgedRecord, Opinion
+from exporter.operate.audit.records import AuditedRecord
 from exporter.proof.readers.reading import Readings
 from offsets.ranges import TopicPartition
 
@@ -35,8 +35,11 @@ def test_the_audit_and_the_decoder_read_the_same_event_time(unit: Any) -> None:
     routing = Routing(TypeFrom("json", "type"), source, (), "ignore", event_time_min_us=-(10**15))
     decoded = Decoder("a", pa.schema([("id", pa.int64())]), routing).decode(pa.array(sent, pa.binary()), kafka)
     kept = dict(zip(decoded.good.to_pylist(), decoded.table.column(-1).cast(pa.int64()).to_pylist(), strict=True))
-    judge, tp = Judge(routing, {}, Readings({})), TopicPartition("t", 0)
-    told = {row: judge.time(Seen(Record(tp, row, KAFKA_US, None, raw, len(raw), []))) for row, raw in enumerate(sent)}
+    judge, tp = Opinion(routing, {}, Readings({})), TopicPartition("t", 0)
+    told = {
+        row: judge.time(JudgedRecord(AuditedRecord(tp, row, KAFKA_US, None, raw, len(raw), [])))
+        for row, raw in enumerate(sent)
+    }
     sure = {row: at for row, at in told.items() if row in kept and at is not None}
     assert len(sure) >= 2
     assert sure == {row: kept[row] for row in sure}

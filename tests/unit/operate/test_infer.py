@@ -18,7 +18,7 @@ from exporter.core.evolve import Evolution
 from exporter.core.routing import EventTime, TypeFrom
 from exporter.core.seen import At
 from exporter.errors import ConfigError, FoundProblem
-from exporter.kafka.sample import Taken
+from exporter.kafka.sample import SampledRecord
 from exporter.operate.ddl import ddl_of, quoted
 from exporter.operate.infer.columns import InferredType, hints_of, inferred_fields
 from exporter.operate.infer.forms import form_of, millis_of, shown
@@ -26,7 +26,7 @@ from exporter.operate.infer.infer import Inference, infer, inferred
 from exporter.operate.infer.looks import Looks
 from exporter.operate.infer.proposal import first_of
 from exporter.operate.infer.told import head_lines
-from exporter.operate.infer.values import Unfit, document
+from exporter.operate.infer.values import NoRow, document
 from exporter.settings.first import write_first
 from exporter.settings.load import load
 from exporter.settings.model import Settings
@@ -44,9 +44,9 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     return load(None, {"brokers": "127.0.0.1:1", "topics": "events"}, {}, ASSUMED)
 
 
-def taken(records: Iterable[Record], topic: str = "events") -> list[Taken]:
+def taken(records: Iterable[Record], topic: str = "events") -> list[SampledRecord]:
     return [
-        Taken(TopicPartition(topic, at % 4), at // 4, one.timestamp_ms, one.key, one.value,
+        SampledRecord(TopicPartition(topic, at % 4), at // 4, one.timestamp_ms, one.key, one.value,
               None if one.value is None else len(one.value), tuple(one.headers))
         for at, one in enumerate(records)
     ]  # fmt: skip
@@ -57,7 +57,7 @@ def values(*found: Any) -> list[Record]:
     return [Record(None, json.dumps(one).encode(), timestamp_ms=NOON_MS) for one in found]
 
 
-def hooks(count: int = 600, with_header: bool = False) -> list[Taken]:
+def hooks(count: int = 600, with_header: bool = False) -> list[SampledRecord]:
     return taken(webhooks.record(one, with_header) for one in webhooks.payloads(count))
 
 
@@ -193,7 +193,7 @@ def test_what_is_no_object_is_counted_and_told(settings: Settings) -> None:
     rows = [*BAD.values(), b'{"type": NaN}', b"[" * 100_000, b'{"type": "\\ud800"}', b'{"type": 5}', b'{"type": "a"}']
     found = inferred(settings, taken([Record(None, value, timestamp_ms=NOON_MS) for value in rows]))
     assert found.unusable == {**dict.fromkeys(BAD, 1), "not_json": 4}
-    long = [*hooks(20), Taken(TopicPartition("events", 0), 99, NOON_MS, None, None, 20_000_000)]
+    long = [*hooks(20), SampledRecord(TopicPartition("events", 0), 99, NOON_MS, None, None, 20_000_000)]
     assert inferred(settings, long).unusable == {"too_long": 1}
     assert inferred(settings, []).types == ()
 
@@ -201,7 +201,7 @@ def test_what_is_no_object_is_counted_and_told(settings: Settings) -> None:
 @pytest.mark.parametrize(("value", "code"), [(value, code) for code, value in BAD.items() if value is not None])
 def test_a_value_that_is_no_object_has_the_code_of_its_dead_letter(value: bytes, code: str) -> None:
     """Each by itself."""
-    with pytest.raises(Unfit) as caught:
+    with pytest.raises(NoRow) as caught:
         document(value)
     assert caught.value.code == code
 
@@ -210,7 +210,7 @@ def test_nesting_is_counted_as_the_decoder_counts(settings: Settings) -> None:
     """200 levels pass, 201 do not."""
     nested = lambda levels: b'{"a": ' * levels + b"1" + b"}" * levels  # noqa: E731
     assert document(nested(200))
-    with pytest.raises(Unfit):
+    with pytest.raises(NoRow):
         document(nested(201))
 
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from exporter.core.record_columns import RecordColumns
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.operate.audit.plain import Plain
-from exporter.operate.audit.records import Record
-from exporter.operate.audit.rows import Held, Table
+from exporter.operate.audit.records import AuditedRecord
+from exporter.operate.audit.rows import AuditedTable, TableRows
 from exporter.proof.contents.compare import Configured
 from offsets.ranges import TopicPartition
 from tests.unit.proof.test_contents_found import NAMES, SCALARS, drawn, leaves, other, put
@@ -40,7 +40,7 @@ def right(routing: Routing, columns: list[Any], *rows: tuple[Any, ...], **said: 
     """
     ours = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in OURS]
     whole = json.dumps({"type": "struct", "fields": [*ours, *columns, {"name": "day", "type": "date", "metadata": {}}]})
-    table = Table("a", 1, whole, [*dict(routing.types).values()], ("day",), RecordColumns())
+    table = AuditedTable("a", 1, whole, [*dict(routing.types).values()], ("day",), RecordColumns())
     at = said.get("at", US)
     own, records = [], []
     for offset, (text, held, rescued) in enumerate(rows):
@@ -48,9 +48,9 @@ def right(routing: Routing, columns: list[Any], *rows: tuple[Any, ...], **said: 
         day = said.get("day", at // 86_400_000_000)
         own.append({**held, "_kafka": kafka, "_event_time": at, "_rescued": rescued, "day": day})
         value = text.encode() if isinstance(text, str) else text
-        records.append(Record(TP, offset, US, b"k", value, len(value), [{"key": "t", "value": b"a"}]))
+        records.append(AuditedRecord(TP, offset, US, b"k", value, len(value), [{"key": "t", "value": b"a"}]))
     parts = [pa.array([one.get(field.name) for one in own], field.type) for field in table.schema]
-    held_rows, numbers = Held(table, pa.table(parts, schema=table.schema), ("t",), {}, {}), [*range(len(rows))]
+    held_rows, numbers = TableRows(table, pa.table(parts, schema=table.schema), ("t",), {}, {}), [*range(len(rows))]
     found = Plain(routing, [table]).right(records, [(held_rows, numbers, numbers)])
     return [at in found for at in numbers]
 

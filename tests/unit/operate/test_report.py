@@ -12,7 +12,7 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from exporter.operate.report import facts as report
-from exporter.operate.report.model import DayFiles, Failed
+from exporter.operate.report.model import DayFiles, FailedCommit
 from exporter.told.concerns import Concern
 from exporter.wal.dynamodb import HISTORY_PAGES, DynamoDbLog
 from exporter.wal.dynamodb_calls import Calls
@@ -50,7 +50,7 @@ def test_the_report_tells_every_commit_that_failed(monkeypatch: pytest.MonkeyPat
     wal.fail(made[1::3])
     notes: list[Concern] = []
     found = report._failed(NOTHING, TPS, notes)
-    assert found == [Failed(1_019, "order", tp, (10, 19), 7, "host-b") for tp in TPS] and notes == []
+    assert found == [FailedCommit(1_019, "order", tp, (10, 19), 7, "host-b") for tp in TPS] and notes == []
 
 
 def test_a_log_that_does_not_answer_or_holds_too_much_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import pytest
 from exporter.errors import ConfigError
 from exporter.operate.chosen import parse_ranges
 from exporter.operate.letters.letters import LetterCount
-from exporter.operate.report.model import DayFiles, Facts, Failed, Happened, Place
+from exporter.operate.report.model import DayFiles, Facts, FailedCommit, Happened, WriterPlace
 from exporter.operate.report.page import DAYS_MAX, VERSIONS_MAX, report_page
 from exporter.operate.report.verdict import DUE_FILES, report_concerns
 from exporter.text import escaped, readable
@@ -30,8 +30,9 @@ def facts(name: str = "order") -> Facts:
     """A table that is 7 behind, one that is not anchored, commits of four kinds, two reasons."""
     return Facts(
         "app", "/data/lake", NOW,
-        [Place(name, TopicPartition("t", 0), 92, 1, 100), Place("click", TopicPartition("t", 0), None, None, 100),
-         Place("dead_letters", TopicPartition("t", 0), 99, 1, 100)],
+        [WriterPlace(name, TopicPartition("t", 0), 92, 1, 100),
+         WriterPlace("click", TopicPartition("t", 0), None, None, 100),
+         WriterPlace("dead_letters", TopicPartition("t", 0), 99, 1, 100)],
         [Happened(AT, name, "with rows", 50), Happened(AT + 60_000, name, "with rows", 43),
          Happened(AT, "click", "empty marker"), Happened(AT + 5, name, "failed"), Happened(AT + 9, name, name)],
         [DayFiles(name, "2026-11-20", 3, 3 << 20), DayFiles(name, "2026-11-21", 1, 100)],
@@ -61,8 +62,8 @@ def test_a_hostile_name_is_only_ever_text() -> None:
 
 def test_a_commit_that_failed_is_shown_with_what_it_held_and_whose_it_was() -> None:
     """Counted by table, drawn in the colour of trouble, named with its partition, its offsets and its task."""
-    failed = [Failed(AT + 7, "order", TopicPartition("t", 3), (120, 134), 15, "host-b"),
-              Failed(AT + 8, "paid", TopicPartition("t", 0), (5, 5), 1, "host-c")]  # fmt: skip
+    failed = [FailedCommit(AT + 7, "order", TopicPartition("t", 3), (120, 134), 15, "host-b"),
+              FailedCommit(AT + 8, "paid", TopicPartition("t", 0), (5, 5), 1, "host-c")]  # fmt: skip
     made = report_page(replace(facts(), happened=facts().happened[:2], failed=failed))
     assert "failed: 2" in made and 'fill="var(--bad)"' in made
     assert made.index("host-c") < made.index("host-b") and "120 to 134" in made and ">t-3<" in made
@@ -166,7 +167,7 @@ def test_what_counts_as_added_is_explained_where_it_differs_from_what_is_there()
 
 def test_nothing_at_all_is_a_page_too() -> None:
     """No commit, no file, no dead letter, no broker."""
-    made = report_page(Facts("app", "/data/lake", NOW, [Place("order", TopicPartition("t", 0), 5, 0, None)]))
+    made = report_page(Facts("app", "/data/lake", NOW, [WriterPlace("order", TopicPartition("t", 0), 5, 0, None)]))
     assert "the ends of the topics are not known" in made and "<svg" not in made
 
 

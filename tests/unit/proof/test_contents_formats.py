@@ -16,14 +16,14 @@ import pytest
 from exporter.core.columns import EVOLVED
 from exporter.core.evolved import combined
 from exporter.core.routing import EventTime, Routing, TypeFrom
-from exporter.core.schemas import KnownSchemas, SchemaText, Unknown
+from exporter.core.schemas import KnownSchemas, SchemaText, UnknownId
 from exporter.core.value_format import ValueFormat
 from exporter.formats.decoder import Decoder
 from exporter.formats.registered import registered
 from exporter.operate.audit.rows import values_of
 from exporter.proof.contents.compare import Configured
-from exporter.proof.readers.reader import Refused, Undecided
-from exporter.proof.readers.reading import Reading
+from exporter.proof.readers.reader import NoGoodRecord, Undecided
+from exporter.proof.readers.reading import ValueReading
 from offsets.ranges import TopicPartition
 from tests.support import envelope_samples
 from tests.support.proto_files import EVERY, classes, text_of
@@ -59,7 +59,7 @@ def check(
     table = decoded.table.combine_chunks()
     names = table.column_names[: table.column_names.index("_rescued")]
     held = [values_of(table[name].combine_chunks()) for name in names]
-    configured, reading = Configured.of(routing, "a", table_json), Reading(form, schemas)
+    configured, reading = Configured.of(routing, "a", table_json), ValueReading(form, schemas)
     for at, row in enumerate(decoded.good.to_pylist()):
         columns_of = {name: column[at] for name, column in zip(names, held, strict=True) if column[at] is not None}
         for rescued in texts_of(table, at):
@@ -72,7 +72,7 @@ def check(
 
 def test_what_is_changed_in_a_row_would_be_found() -> None:
     """The comparison above can fail."""
-    reading = Reading(ValueFormat("avro", "confluent"), KnownSchemas({2: [texts("avro")[2]]}))
+    reading = ValueReading(ValueFormat("avro", "confluent"), KnownSchemas({2: [texts("avro")[2]]}))
     declared = struct_json([{"name": "id", "type": "long", "nullable": True, "metadata": {}}])
     configured = Configured.of(Routing(TypeFrom("topic"), EventTime("record"), (("a", declared),)), "a", declared)
     found = configured.differences(
@@ -83,11 +83,13 @@ def test_what_is_changed_in_a_row_would_be_found() -> None:
 
 def test_what_a_replay_may_have_known_is_no_finding() -> None:
     """A record whose id was unknown is a dead letter; where a replay was since there was a text, it may be a row."""
-    known = KnownSchemas({2: [Unknown({TP: 5}), texts("avro")[2]]})
-    for replayed, error in ({}, Refused), ({TP: 3}, Undecided), ({TP: 2}, Refused):
+    known = KnownSchemas({2: [UnknownId({TP: 5}), texts("avro")[2]]})
+    for replayed, error in ({}, NoGoodRecord), ({TP: 3}, Undecided), ({TP: 2}, NoGoodRecord):
         with pytest.raises(error):
-            Reading(ValueFormat("avro", "confluent"), known, replayed).read(view("avro", 2), TP, 3)
-    assert Reading(ValueFormat("avro", "confluent"), known, {TP: 9}).read(view("avro", 2), TP, 6).document["id"] == 2
+            ValueReading(ValueFormat("avro", "confluent"), known, replayed).read(view("avro", 2), TP, 3)
+    assert (
+        ValueReading(ValueFormat("avro", "confluent"), known, {TP: 9}).read(view("avro", 2), TP, 6).document["id"] == 2
+    )
 
 
 @pytest.mark.parametrize("kind", ["avro", "protobuf"])
@@ -295,8 +297,8 @@ def test_whatever_protobuf_has(seed: int) -> None:
     check(form, values, {1: text}, fields)
     check(form, values, {1: text}, fields[:half], fields[half:])
     check(form, values, {1: text}, (), fields[half:])
-    with pytest.raises(Refused):
-        Reading(form, KnownSchemas({1: [text]})).read(values[0] + b"\x07", TP, 0)
+    with pytest.raises(NoGoodRecord):
+        ValueReading(form, KnownSchemas({1: [text]})).read(values[0] + b"\x07", TP, 0)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -324,7 +326,7 @@ def test_dates_and_decimals_that_connect_registers(seed: int) -> None:
     price = {"type": "struct", "fields": columns(value="binary", precision="long", scale="integer")}
     well = [{"day": {"year": 1, "month": 1, "day": 1 + n}, "price": test_known_types.decimal(n, 2)} for n in range(9)]
     assert check(form, test_known_types.values(*well), {1: text}, columns(day=day), columns(price=price)) == 9
-    reading = Reading(form, KnownSchemas({1: [text]}))
+    reading = ValueReading(form, KnownSchemas({1: [text]}))
     with pytest.raises(Undecided):
         reading.read(test_known_types.values({"day": {"year": 2024}})[0], TP, 0)
 

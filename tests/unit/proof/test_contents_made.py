@@ -11,8 +11,8 @@ from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.schemas import KnownSchemas
 from exporter.core.shapes import Shape
 from exporter.proof.contents.compare import NOTHING_SURE, Configured
-from exporter.proof.readers.reading import Reading
-from exporter.proof.rules.computing import Asked, Computing
+from exporter.proof.readers.reading import ValueReading
+from exporter.proof.rules.computing import ComputedFrom, Computing
 from offsets.ranges import TopicPartition
 
 INNER = {"type": "struct", "fields": [{"name": "x", "type": "integer", "nullable": True, "metadata": {}}]}
@@ -33,8 +33,8 @@ def places(
     routing = Routing(**{**known, "shapes": shapes, **changed})
     value = json.dumps(sent).encode()
     record = {"topic": "t", "partition": 0, "offset": 5, "timestamp": 1_000_000, "key": b"k", "headers": None}
-    document = Reading(routing.value_format, KnownSchemas()).read(value, TopicPartition("t", 0), 5).document
-    asked = Asked(0, 0, 1, document, record)
+    document = ValueReading(routing.value_format, KnownSchemas()).read(value, TopicPartition("t", 0), 5).document
+    asked = ComputedFrom(0, 0, 1, document, record)
     computed = Computing([routing], {1: "a"}).of([asked]).get(0, NOTHING_SURE)
     configured = Configured.of(routing, "a", table or columns)
     rescued = None if rest is None else json.dumps(rest)

@@ -19,7 +19,7 @@ from exporter.proof.contents.documents import NotJson, read
 from exporter.proof.rules import functions
 from exporter.proof.rules.expressions import evaluated
 from exporter.proof.rules.filters import Filter
-from exporter.proof.rules.sights import Sight
+from exporter.proof.rules.sights import SqlSight
 from exporter.proof.rules.values import Unsure, sql_of
 from tests.unit.shape.rows import columns
 
@@ -57,7 +57,7 @@ def test_what_it_is_sure_of_is_what_the_exporter_decodes(kind: Any) -> None:
     """In every type; and of most values it is sure."""
     columns = schema(("c", kind))
     routing = Routing(TypeFrom("header", "t"), EventTime("record"), (("a", columns),))
-    sight, decoder, sure = Sight(Shape(columns), ["c"]), Decoder.of("a", routing), 0
+    sight, decoder, sure = SqlSight(Shape(columns), ["c"]), Decoder.of("a", routing), 0
     for text in TEXTS:
         value = b'{"c": ' + text.encode() + b"}"
         try:
@@ -160,6 +160,6 @@ def test_whatever_a_function_does_on_a_row_it_is_that_row_on_which_it_fails(monk
         shape = Shape(columns(a="long"), python=f"tests.unit.shape.test_function:{name}", python_version="1",
                       python_columns=columns(twice="long"))  # fmt: skip
         values = [-1 if name == "hangs" and value == 2 else value for value in range(8)]
-        made = functions.Function(shape).made(pa.table({"a": values}))
+        made = functions.SqlFunction(shape).made(pa.table({"a": values}))
         good = [value for _, table in made for value in table.column("twice").to_pylist()]
         assert good == [value for row, value in enumerate(values) if row not in bad]

@@ -18,17 +18,17 @@ import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, timestamp_pb2, wrappers_pb2
 
 from exporter.core.routing import EventTime, Routing, TypeFrom
-from exporter.core.schemas import KnownSchemas, SchemaText, Unknown
+from exporter.core.schemas import KnownSchemas, SchemaText, UnknownId
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
-from exporter.operate.audit.opinion import Judge, Seen
-from exporter.operate.audit.records import Record
+from exporter.operate.audit.opinion import JudgedRecord, Opinion
+from exporter.operate.audit.records import AuditedRecord
 from exporter.proof.codes import EITHER, FILTERED, LETTERS
 from exporter.proof.contents.documents import equal, same_scalar
 from exporter.proof.contents.typed import Day, Floating, Instant
 from exporter.proof.readers.formats import check
-from exporter.proof.readers.reader import NoValue, Refused, Sent, Undecided
-from exporter.proof.readers.reading import Reading, Readings, event_type_of
+from exporter.proof.readers.reader import NoGoodRecord, NoValue, SentValue, Undecided
+from exporter.proof.readers.reading import Readings, ValueReading, event_type_of
 from offsets.ranges import TopicPartition
 from tests.support.proto_files import classes, text_of
 
@@ -68,12 +68,12 @@ def avro(schema: Any, value: Any) -> bytes:
     return stream.getvalue()
 
 
-def of_file(schema: Any, **wanted: Any) -> Reading:
+def of_file(schema: Any, **wanted: Any) -> ValueReading:
     form = ValueFormat("avro", schemas=(("a.avsc", json.dumps(schema)),), **wanted)
-    return Reading(form, KnownSchemas())
+    return ValueReading(form, KnownSchemas())
 
 
-def sent(reading: Reading, value: bytes, offset: int = 0) -> Sent:
+def sent(reading: ValueReading, value: bytes, offset: int = 0) -> SentValue:
     return reading.read(value, TP, offset)
 
 
@@ -126,14 +126,14 @@ def test_what_json_says_of_these_types_is_the_same_value() -> None:
 )
 def test_an_avro_value_that_no_table_may_have_is_refused(schema: Any, body: bytes) -> None:
     """By the library, or by what the audit knows beyond it; what takes no bytes is never counted out."""
-    with pytest.raises((Refused, Undecided)):
+    with pytest.raises((NoGoodRecord, Undecided)):
         sent(of_file(schema), body)
 
 
 def test_a_decimal_has_no_more_digits_than_its_type() -> None:
     """The library rounds it, or takes it as it is."""
     long = avro(ALL, {**RAW, "price": (10**5).to_bytes(3, "big")})
-    with pytest.raises(Refused, match="5 digits"):
+    with pytest.raises(NoGoodRecord, match="5 digits"):
         sent(of_file(ALL), long)
 
 
@@ -153,7 +153,7 @@ def test_what_only_the_writer_has_stands_beside_what_the_reader_makes_of_the_res
         [{"name": "b", "type": "string", "default": "d"}],
     )
     form = ValueFormat("avro", "confluent", schemas=(("a.avsc", json.dumps(new)),))
-    reading = Reading(form, KnownSchemas({1: (SchemaText("AVRO", json.dumps(old)),)}))
+    reading = ValueReading(form, KnownSchemas({1: (SchemaText("AVRO", json.dumps(old)),)}))
     value = avro(old, {"one": None, "all": [{"x": 1, "gone": "g"}], "by": {"k": {"x": 2, "gone": "h"}}, "a": 3})
     one, two = ({"y": number, "more": 7, "gone": gone} for number, gone in ((1, "g"), (2, "h")))
     document = sent(reading, b"\0\0\0\0\1" + value).document
@@ -168,22 +168,22 @@ def test_single_objects_are_read_by_their_fingerprint() -> None:
     reading = of_file(schema, frame="single_object")
     assert sent(reading, head + b"\x02").document == {"a": 1}
     for value in (b"\x02", b"\xc3\x01" + bytes(8) + b"\x02"):
-        with pytest.raises(Refused):
+        with pytest.raises(NoGoodRecord):
             sent(reading, value)
 
 
 def test_what_is_decided_of_an_id_decides_for_the_audit_too() -> None:
     """Unknown through an offset is a dead letter, behind it the text reads; of other ids nothing can be said."""
     text = SchemaText("AVRO", json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}))
-    reading = Reading(ValueFormat("avro", "confluent"), KnownSchemas({7: (Unknown({TP: 10}), text)}))
+    reading = ValueReading(ValueFormat("avro", "confluent"), KnownSchemas({7: (UnknownId({TP: 10}), text)}))
     value = b"\x00" + (7).to_bytes(4, "big") + b"\x02"
-    with pytest.raises(Refused, match="unknown"):
+    with pytest.raises(NoGoodRecord, match="unknown"):
         sent(reading, value, 10)
     assert sent(reading, value, 11).document == {"a": 1}
     with pytest.raises(Undecided):
         sent(reading, b"\x00\x00\x00\x00\x08\x02")
     for cut in (b"", value[:4], b"\x01" + value[1:]):
-        with pytest.raises(Refused):
+        with pytest.raises(NoGoodRecord):
             sent(reading, cut)
 
 
@@ -192,7 +192,7 @@ def test_what_a_schema_refers_to_is_read_first() -> None:
     inner = SchemaText("AVRO", json.dumps({**S, "name": "a.S"}))
     outer = {"type": "record", "name": "a.R", "fields": [{"name": "s", "type": "S"}, {"name": "t", "type": "a.S"}]}
     text = SchemaText("AVRO", json.dumps(outer), (("a.S", inner),))
-    reading = Reading(ValueFormat("avro", "confluent"), KnownSchemas({1: (text,)}))
+    reading = ValueReading(ValueFormat("avro", "confluent"), KnownSchemas({1: (text,)}))
     assert sent(reading, b"\x00\x00\x00\x00\x01\x02\x04").document == {"s": {"x": 1}, "t": {"x": 2}}
 
 
@@ -233,7 +233,7 @@ def test_a_protobuf_value_is_a_document_by_its_descriptor() -> None:
     message = made(id=2**40, tags=["a", ""], f=0.5, marks={"m": b"\xff"})
     message.at.FromDatetime(dt.datetime(1970, 1, 1, 0, 0, 1))
     message.n.value = 0
-    reading = Reading(ValueFormat("protobuf", "confluent"), KnownSchemas({1: (SchemaText("PROTOBUF", text),)}))
+    reading = ValueReading(ValueFormat("protobuf", "confluent"), KnownSchemas({1: (SchemaText("PROTOBUF", text),)}))
     found = sent(reading, b"\x00\x00\x00\x00\x01\x02\x02" + message.SerializeToString())
     assert found.name == "shop.Order"
     assert found.document == {
@@ -242,7 +242,7 @@ def test_a_protobuf_value_is_a_document_by_its_descriptor() -> None:
     }  # fmt: skip
     assert sent(reading, b"\x00\x00\x00\x00\x01\x00").document == {"x": 0}, "the first message has a short place"
     for bad in (b"\x02\x04", b"\x02\x02\x08", b"\x02\x02\x30\x05", b"\x02\x02\x22\x01\xff"):
-        with pytest.raises(Refused):
+        with pytest.raises(NoGoodRecord):
             sent(reading, b"\x00\x00\x00\x00\x01" + bad)
 
 
@@ -255,7 +255,7 @@ def test_a_registered_message_has_the_names_of_the_reader() -> None:
     known = KnownSchemas({1: (SchemaText("PROTOBUF", text_of(old)),)})
     body = classes(old)["shop.Order"](a=1, one={"x": 2}, b=[{"x": 3}], by={"k": {"x": 4}}, m=True).SerializeToString()
     for schemas in ((), (("new", text_of(new)),)):
-        reading = Reading(ValueFormat("protobuf", "confluent", schemas=schemas), known)
+        reading = ValueReading(ValueFormat("protobuf", "confluent", schemas=schemas), known)
         at, several, name = ("z", "list", "y") if schemas else ("a", "b", "x")
         assert sent(reading, b"\0\0\0\0\1\0" + body).document == {
             at: 1, "one": {name: 2}, several: [{name: 3}], "by": {"k": {name: 4}}, "m": True
@@ -265,35 +265,35 @@ def test_a_registered_message_has_the_names_of_the_reader() -> None:
 def test_a_protobuf_message_of_a_file_is_named() -> None:
     """Of several, none is guessed."""
     text, _ = proto()
-    named = Reading(ValueFormat("protobuf", message="shop.Other", schemas=(("s", text),)), KnownSchemas())
+    named = ValueReading(ValueFormat("protobuf", message="shop.Other", schemas=(("s", text),)), KnownSchemas())
     assert sent(named, b"\x08\x05").document == {"x": 5}
     with pytest.raises(Undecided):
-        sent(Reading(ValueFormat("protobuf", schemas=(("s", text),)), KnownSchemas()), b"\x08\x05")
+        sent(ValueReading(ValueFormat("protobuf", schemas=(("s", text),)), KnownSchemas()), b"\x08\x05")
 
 
 def test_raw_values_are_one_column() -> None:
     """Bytes are any, texts are UTF-8."""
-    assert sent(Reading(ValueFormat("bytes"), KnownSchemas()), b"\xff").document == {"value": b"\xff"}
-    assert sent(Reading(ValueFormat("string"), KnownSchemas()), "é".encode()).document == {"value": "é"}
-    with pytest.raises(Refused):
-        sent(Reading(ValueFormat("string"), KnownSchemas()), b"\xff")
+    assert sent(ValueReading(ValueFormat("bytes"), KnownSchemas()), b"\xff").document == {"value": b"\xff"}
+    assert sent(ValueReading(ValueFormat("string"), KnownSchemas()), "é".encode()).document == {"value": "é"}
+    with pytest.raises(NoGoodRecord):
+        sent(ValueReading(ValueFormat("string"), KnownSchemas()), b"\xff")
 
 
 def test_an_envelope_has_one_row_or_none() -> None:
     """Debezium by its operation, DMS by what kind of record it is; each says where the row is from."""
     source = {"db": "d", "schema": "s", "table": "t"}
-    reading = Reading(ValueFormat(envelope="debezium"), KnownSchemas())
+    reading = ValueReading(ValueFormat(envelope="debezium"), KnownSchemas())
     for op, row in {"c": {"a": 1}, "r": {"a": 1}, "u": {"a": 1}, "d": {"b": 2}}.items():
         value = {"op": op, "before": {"b": 2}, "after": {"a": 1}, "source": source}
         found = sent(reading, json.dumps(value).encode())
         assert (found.document, found.source) == (row, "s.t")
     for bad in ({"op": "t"}, {"op": "c", "after": None}, {"op": []}, {}):
-        with pytest.raises(Refused):
+        with pytest.raises(NoGoodRecord):
             sent(reading, json.dumps(bad).encode())
-    reading = Reading(ValueFormat(envelope="dms"), KnownSchemas())
+    reading = ValueReading(ValueFormat(envelope="dms"), KnownSchemas())
     told = {"record-type": "data", "operation": "load", "schema-name": "s", "table-name": "t"}
     assert sent(reading, json.dumps({"data": {"a": 1}, "metadata": told}).encode()).source == "s.t"
-    with pytest.raises(Refused):
+    with pytest.raises(NoGoodRecord):
         sent(reading, json.dumps({"data": {}, "metadata": {**told, "record-type": "control"}}).encode())
 
 
@@ -304,9 +304,9 @@ def test_connect_s_names_of_types_count_by_option() -> None:
         {"field": "p", "type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": {"scale": "2"}},
     ]}  # fmt: skip
     value = json.dumps({"schema": schema, "payload": {"d": 1, "p": "AP8="}}).encode()
-    plain = sent(Reading(ValueFormat("connect_json"), KnownSchemas()), value)
+    plain = sent(ValueReading(ValueFormat("connect_json"), KnownSchemas()), value)
     assert (plain.document, plain.name) == ({"d": 1, "p": Decimal("2.55")}, "n.S")
-    meant = sent(Reading(ValueFormat("connect_json", semantic_types="connect"), KnownSchemas()), value)
+    meant = sent(ValueReading(ValueFormat("connect_json", semantic_types="connect"), KnownSchemas()), value)
     assert meant.document == {"d": Day(1), "p": Decimal("2.55")}
 
 
@@ -326,7 +326,7 @@ def test_a_record_in_itself_is_a_document_up_to_a_depth() -> None:
     assert sent(of_file(schema), b"\x02\x02\x00").document == {"a": {"a": {"a": None}}}
     assert sent(of_file(schema), b"\x02" * 50 + b"\x00").comparable
     text = text_of('syntax = "proto3"; message A { int32 x = 1; A a = 2; }')
-    reading = Reading(ValueFormat("protobuf", schemas=(("a", text),)), KnownSchemas())
+    reading = ValueReading(ValueFormat("protobuf", schemas=(("a", text),)), KnownSchemas())
     found = sent(reading, b"\x08\x05\x12\x02\x08\x06")
     assert (found.document["x"], found.name, found.comparable) == (5, "A", False)
     with pytest.raises(Undecided):
@@ -339,7 +339,7 @@ def test_of_a_union_at_the_root_the_branch_is_the_document() -> None:
     s = {**S, "name": "shop.S"}
     texts = [SchemaText("AVRO", json.dumps(one)) for one in (s, other)]
     root = SchemaText("AVRO", '["null","shop.S","shop.T","int"]', (("shop.S", texts[0]), ("shop.T", texts[1])))
-    reading = Reading(ValueFormat("avro", "confluent"), KnownSchemas({7: [root]}))
+    reading = ValueReading(ValueFormat("avro", "confluent"), KnownSchemas({7: [root]}))
     head = b"\0\0\0\0\7"
     found = [sent(reading, head + body) for body in (b"\2\4", b"\4\6", b"\x82\0\4")]
     assert [(one.name, one.document) for one in found] == [
@@ -348,19 +348,19 @@ def test_of_a_union_at_the_root_the_branch_is_the_document() -> None:
     with pytest.raises(NoValue):
         sent(reading, head + b"\0")
     for body in (b"", b"\0\0", b"\1", b"\6\2", b"\x08", b"\xff" * 12, b"\2", b"\2\4\0"):
-        with pytest.raises(Refused) as odd:
+        with pytest.raises(NoGoodRecord) as odd:
             sent(reading, head + body)
-        assert type(odd.value) is Refused
+        assert type(odd.value) is NoGoodRecord
     files = tuple((str(at), json.dumps(one)) for at, one in enumerate((s, other, ["shop.T", "shop.S"])))
-    bare = Reading(ValueFormat("avro", schemas=files), KnownSchemas())
+    bare = ValueReading(ValueFormat("avro", schemas=files), KnownSchemas())
     assert sent(bare, b"\2\4").name == "shop.S"
-    named = Reading(ValueFormat("avro", schemas=files, message="shop.S"), KnownSchemas())
+    named = ValueReading(ValueFormat("avro", schemas=files, message="shop.S"), KnownSchemas())
     assert sent(named, b"\4").document == {"x": 2}
 
 
 def test_the_event_type_is_the_schema_s_name_or_a_field() -> None:
     """Whole or short; a field that is no text says none."""
-    value = Sent({"a": {"b": "x", "n": 1}}, "shop.Order", "s.t")
+    value = SentValue({"a": {"b": "x", "n": 1}}, "shop.Order", "s.t")
     wanted = {("schema", "full"): "shop.Order", ("schema", "short"): "Order", ("source", ""): "s.t",
               ("json", "a.b"): "x", ("json", "a.n"): None, ("json", "q"): None}  # fmt: skip
     assert {key: event_type_of(value, TypeFrom(*key)) for key in wanted} == wanted  # type: ignore[arg-type]
@@ -374,8 +374,8 @@ def test_a_configuration_says_what_it_asks_a_value_for() -> None:
         said = {"type_from": TypeFrom("schema", "short"), "event_time": EventTime("record"), "types": (), **changed}
         routing = Routing(**said)
         routing = replace(routing, decoder_version=routing.decoder_here)
-        judge = Judge(routing, {"dead_letters": LETTERS, "R": 1}, Readings({}))
-        seen = Seen(Record(TopicPartition(topic, 0), 0, 7, None, value, len(value or b""), []))
+        judge = Opinion(routing, {"dead_letters": LETTERS, "R": 1}, Readings({}))
+        seen = JudgedRecord(AuditedRecord(TopicPartition(topic, 0), 0, 7, None, value, len(value or b""), []))
         (taker,) = judge.takers(seen)
         return judge.event_type(seen), judge.time(seen), judge.expected(seen, taker)
 
@@ -399,8 +399,8 @@ def test_topics_of_several_formats_are_judged_each_by_its_own() -> None:
     def judged(types: tuple[str, ...], topic: str, value: bytes | None) -> tuple[int, bool]:
         declared = tuple((name, columns) for name in types)
         routing = Routing(TypeFrom("topic"), EventTime("json", "ts", "iso"), declared, topic_formats=formats)
-        judge = Judge(replace(routing, decoder_version=routing.decoder_here), codes, Readings({}))
-        seen = Seen(Record(TopicPartition(topic, 0), 0, 7, None, value, len(value or b""), []))
+        judge = Opinion(replace(routing, decoder_version=routing.decoder_here), codes, Readings({}))
+        seen = JudgedRecord(AuditedRecord(TopicPartition(topic, 0), 0, 7, None, value, len(value or b""), []))
         (taker,) = judge.takers(seen)
         return judge.expected(seen, taker), judge.time(seen) is not None
 

@@ -24,7 +24,7 @@ def test_condemned_records_keep_what_can_be_told_of_them(tmp_path: Path) -> None
     row = {"key": b"k", "value": b"v", "topic": TP.topic, "partition": 3, "headers": [{"key": "h", "value": b"1"}]}
     times = {5: (MS * 1000, MS), 6: (None, MS * 1000), 8: (MS * 1000 - 1, MS - 1)}
     rows = [{**row, "offset": offset, "timestamp": us, "kafka_ms": ms} for offset, (us, ms) in times.items()]
-    wanted = ranges.Wanted({}, TP, 7, 8, "read_committed", 10)
+    wanted = ranges.RangeWanted({}, TP, 7, 8, "read_committed", 10)
     raw = pa.concat_tables(
         [pa.Table.from_pylist(rows[:2], schema=ranges.EXACT), ranges.by_coordinates(wanted),
          pa.Table.from_pylist(rows[2:], schema=ranges.EXACT)]

@@ -14,7 +14,7 @@ from exporter.core.bisection import SINGLE_FAILURES_MAX
 from exporter.core.manifest import RoundResult
 from exporter.core.order import StagingOrder
 from exporter.core.routing import EventTime, Routing, TypeFrom
-from exporter.core.schemas import Unknown
+from exporter.core.schemas import UnknownId
 from exporter.core.writers import Fragment, PartitionPlan
 from exporter.errors import DependencyUnreachable, JvmEnded, RegistryUnreachable, RoundFailed
 from exporter.protocol.condemn import Poison, Poisoned
@@ -244,7 +244,7 @@ def test_a_drain_looks_up_what_its_records_lack_and_goes_on() -> None:
     source = FakeSource({7: TEXT})
     drain = deciding(source)
     drain.decide([ended(T0, 5, 7), ended(T1, 9, 7, 8), Fragment(plan(T0, 0, 5))], "default", ENDS, go_on)
-    assert drain.known("default").decisions == {7: (TEXT,), 8: (Unknown({T1: 29}),)}
+    assert drain.known("default").decisions == {7: (TEXT,), 8: (UnknownId({T1: 29}),)}
     assert not drain.undecided
     drain.close()
 

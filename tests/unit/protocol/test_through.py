@@ -11,13 +11,13 @@ import pytest
 from exporter.core.valid_through import Mode, as_text
 from exporter.errors import BrokerSilent, LogCleaned, TableUnreadable
 from exporter.lake.said import LOOKED_BACK
-from exporter.protocol.through import SILENT_SECS, Said, ThroughTimes, said_later
+from exporter.protocol.through import SILENT_SECS, ThroughSaid, ThroughTimes, said_later
 from offsets.names import AppId
 from offsets.ranges import TopicPartition
 from offsets.table_log import THROUGH, THROUGH_PROPERTY, LoggedCommit, TableView
 
 P = [TopicPartition("events", number) for number in range(3)]
-ALL = [Said(P[0], 9, 500), Said(P[1], 19, 400), Said(P[2], 29, 600)]
+ALL = [ThroughSaid(P[0], 9, 500), ThroughSaid(P[1], 19, 400), ThroughSaid(P[2], 29, 600)]
 
 
 class Topics:
@@ -79,7 +79,7 @@ def through(mode: Mode, topics: Topics, clock: Clock | None = None, **more: Any)
     return ThroughTimes("app", mode, topics, clock or Clock(), **more)
 
 
-def tell(times: ThroughTimes, table: Any, claims: Collection[Said]) -> dict[str, str]:
+def tell(times: ThroughTimes, table: Any, claims: Collection[ThroughSaid]) -> dict[str, str]:
     """What a commit of the claims says; it lands."""
     told = times.metadata(table, None, claims)
     times.landed(table.event_type, told)
@@ -98,7 +98,7 @@ def test_a_partition_that_takes_no_part_keeps_strict_from_saying_it() -> None:
     """Also one that takes part without the time of a record."""
     topics = Topics({2: 30})
     assert tell(through("strict", topics), Table({2: 29}), ALL[:2]) == {}
-    assert tell(through("strict", topics), Table(), [*ALL[:2], Said(P[2], 29, 0)]) == {}
+    assert tell(through("strict", topics), Table(), [*ALL[:2], ThroughSaid(P[2], 29, 0)]) == {}
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_idle_aware_leaves_out_what_has_nothing_beyond_its_position(
 
 def test_idle_aware_goes_by_the_new_position_of_who_moved_over_holes_alone() -> None:
     """A partition with markers of transactions only: its claim has a position and no time."""
-    claims = [*ALL[:2], Said(P[2], 34, 0)]
+    claims = [*ALL[:2], ThroughSaid(P[2], 34, 0)]
     assert tell(through("idle_aware", Topics({2: 35})), Table({2: 29}), claims) == {THROUGH: as_text(399)}
     assert tell(through("idle_aware", Topics({2: 36})), Table({2: 29}), claims) == {}
 
@@ -135,7 +135,7 @@ def test_a_new_partition_takes_part_before_anything_is_said() -> None:
 def test_empty_markers_alone_ask_nobody() -> None:
     """Without any time there is nothing to say."""
     topics = Topics()
-    assert tell(through("idle_aware", topics), Table(), [Said(P[0], 9, 0)]) == {}
+    assert tell(through("idle_aware", topics), Table(), [ThroughSaid(P[0], 9, 0)]) == {}
     assert topics.asked == []
 
 

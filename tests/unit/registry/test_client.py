@@ -16,7 +16,7 @@ from exporter.local.server import free_ports
 from exporter.registry import client as client_module
 from exporter.registry.client import connect
 from exporter.registry.options import RegistryOptions
-from exporter.registry.server import Client, Reference, Registered, whole
+from exporter.registry.server import Client, Reference, RegisteredSchema, whole
 from tests.support.certificates import Authority
 from tests.support.fake_registry import Failure, FakeRegistry
 
@@ -41,8 +41,10 @@ def test_a_schema_is_given_as_it_was_registered(registry: FakeRegistry) -> None:
     second = registry.add("b", "{}", "JSON", [reference])
     del registry.schemas[first]["schemaType"], registry.schemas[first]["references"]
     client = client_of(registry.url)
-    assert client.ask(lambda server: server.schema(first)) == Registered("AVRO", '{"type":"long"}')
-    assert client.ask(lambda server: server.schema(second)) == Registered("JSON", "{}", (Reference("a.B", "a", 1),))
+    assert client.ask(lambda server: server.schema(first)) == RegisteredSchema("AVRO", '{"type":"long"}')
+    assert client.ask(lambda server: server.schema(second)) == RegisteredSchema(
+        "JSON", "{}", (Reference("a.B", "a", 1),)
+    )
     assert client.ask(lambda server: server.version("b", 1)).id == second
     assert client.ask(lambda server: server.versions("a")) == [1]
     assert client.ask(lambda server: server.subjects()) == ["a", "b"]

@@ -17,17 +17,17 @@ from aws_schema_registry.codec import encode
 from aws_schema_registry.jsonschema import JsonSchema
 from botocore.stub import Stubber
 
-from exporter.core.schemas import GUID, KnownSchemas, SchemaText, Unknown, guid_number
+from exporter.core.schemas import GUID, KnownSchemas, SchemaText, UnknownId, guid_number
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError, RegistryUnreachable
 from exporter.formats.frames import framed
 from exporter.local.server import free_ports
-from exporter.proof.readers.reading import Reading
+from exporter.proof.readers.reading import ValueReading
 from exporter.registry.client import connect
 from exporter.registry.glue import Glue
 from exporter.registry.options import RegistryOptions
 from exporter.registry.pins import Pins
-from exporter.registry.server import Client, Registered
+from exporter.registry.server import Client, RegisteredSchema
 from exporter.registry.source import Registry
 from exporter.stores.memory import DISKS, MemoryStore
 from offsets.ranges import TopicPartition
@@ -69,11 +69,11 @@ def test_a_schema_is_given_as_it_was_registered(glue: LocalGlue) -> None:
     first, second = glue.add(name, LONG), glue.add(name, TEXT)
     other = glue.add(f"{name}-json", '{"title": "Order"}', "JSON")
     client = asked(glue.endpoint)
-    assert client.ask(lambda server: server.schema(number(first))) == Registered("AVRO", LONG, (), number(first))
-    assert client.ask(lambda server: server.schema(number(other))) == Registered(
+    assert client.ask(lambda server: server.schema(number(first))) == RegisteredSchema("AVRO", LONG, (), number(first))
+    assert client.ask(lambda server: server.schema(number(other))) == RegisteredSchema(
         "JSON", '{"title": "Order"}', (), number(other)
     )
-    assert client.ask(lambda server: server.version(name, 2)) == Registered("AVRO", TEXT, (), number(second))
+    assert client.ask(lambda server: server.version(name, 2)) == RegisteredSchema("AVRO", TEXT, (), number(second))
     assert client.ask(lambda server: server.versions(name)) == [1, 2]
     assert client.ask(lambda server: server.versions("none")) == []
     assert {name, f"{name}-json"} <= {*client.ask(lambda server: server.subjects())}
@@ -103,7 +103,7 @@ def version(status: str, **more: Any) -> tuple[str, dict[str, Any]]:
 def test_only_a_version_that_was_taken_is_a_schema() -> None:
     """One that is being deleted was written by; one that was refused never was; one that is not decided is trouble."""
     glue = stubbed([version("AVAILABLE"), version("DELETING"), version("FAILURE")])
-    found = Registered("AVRO", LONG, (), number(NOBODY))
+    found = RegisteredSchema("AVRO", LONG, (), number(NOBODY))
     assert [glue.schema(number(NOBODY)) for _ in range(3)] == [found, found, None]
     for answer in (version("PENDING"), version("AVAILABLE", DataFormat="XML"), ("get_schema_version", {})):
         with pytest.raises(RegistryUnreachable, match=r"glue\.us-east-1\.amazonaws\.com"):
@@ -228,7 +228,7 @@ def test_an_id_that_glue_does_not_know_is_decided_when_its_time_is_over(glue: Lo
     assert source.look_up("default", known, {TP: 5}, now=0.0) is not None
     missing = number(uuid4())
     assert source.look_up("default", missing, {TP: 5}, now=0.0) is None
-    assert source.look_up("default", missing, {TP: 8}, now=60.0) == Unknown({TP: 7})
+    assert source.look_up("default", missing, {TP: 8}, now=60.0) == UnknownId({TP: 7})
     assert Pins(store, "default").read(missing).unknown == {TP: 7}
     stalls = Registry(options(glue.endpoint, unknown_schema_id="stall"), store)
     with pytest.raises(RegistryUnreachable, match="stall"):
@@ -277,7 +277,7 @@ def test_what_another_library_registers_and_writes_is_read(
     assert found is not None
     ((schema_id, row),) = found.missing.items()
     assert row == 0 and source.look_up("default", schema_id, {TP: 1}, now=0.0) is not None
-    assert Reading(form, source.known("default")).read(value, TP, 0).document == {"id": 5}
+    assert ValueReading(form, source.known("default")).read(value, TP, 0).document == {"id": 5}
     again = framed(batch, TP, form, source.known("default"))
     assert again is not None and not again.missing and again.values is not None
     assert again.values[0].as_py()[5:] == (b"\x0a" if kind == "avro" else b'{"id":5}')

@@ -13,10 +13,10 @@ from uuid import uuid4
 
 import pytest
 
-from exporter.core.schemas import SchemaText, Unknown
+from exporter.core.schemas import SchemaText, UnknownId
 from exporter.errors import InvariantBroken, RegistryUnreachable
 from exporter.lake.lake import stored_event_types
-from exporter.registry.pins import NOTHING, Pinned, Pins
+from exporter.registry.pins import NOTHING, PinnedId, Pins
 from exporter.stores.file import FileStore
 from exporter.stores.memory import DISKS, MemoryStore
 from exporter.stores.obstacles import in_the_way
@@ -41,39 +41,39 @@ def test_what_is_recorded_is_read_as_it_was(store: Store) -> None:
     """A text with all that it refers to, and of Protobuf what the registry gave."""
     pins = Pins(store, "default")
     assert pins.ids() == [] and pins.read(7) == NOTHING
-    assert pins.add(7, DEEP) == pins.read(7) == Pinned({}, DEEP, DEEP.text, 1)
+    assert pins.add(7, DEEP) == pins.read(7) == PinnedId({}, DEEP, DEEP.text, 1)
     made = SchemaText("PROTOBUF", "c2V0")
-    assert pins.add(12, made, "syntax = 1;") == pins.read(12) == Pinned({}, made, "syntax = 1;", 1)
+    assert pins.add(12, made, "syntax = 1;") == pins.read(12) == PinnedId({}, made, "syntax = 1;", 1)
     assert pins.ids() == [7, 12] and Pins(store, "other").ids() == []
 
 
 def test_unknown_comes_before_the_text_and_never_after(store: Store) -> None:
     """The chain of protocol 3.8, read as one decision of each kind."""
     pins = Pins(store, "default")
-    pins.add(9, Unknown({P0: 120, P1: 80}))
-    assert pins.add(9, Unknown({P0: 900})) == Pinned({P0: 900, P1: 80}, None, "", 2)
-    assert pins.add(9, LONG).decisions == (Unknown({P0: 900, P1: 80}), LONG)
+    pins.add(9, UnknownId({P0: 120, P1: 80}))
+    assert pins.add(9, UnknownId({P0: 900})) == PinnedId({P0: 900, P1: 80}, None, "", 2)
+    assert pins.add(9, LONG).decisions == (UnknownId({P0: 900, P1: 80}), LONG)
     before = pins.read(9)
-    assert pins.add(9, TEXT) == pins.add(9, Unknown({P0: 5_000})) == pins.read(9) == before
+    assert pins.add(9, TEXT) == pins.add(9, UnknownId({P0: 5_000})) == pins.read(9) == before
     assert sorted(store.names("_schemas.pins/default/9")) == ["0.json", "1.json", "2.json"]
 
 
 def test_what_is_said_already_is_not_said_again(store: Store) -> None:
     """A task that comes second records nothing; one that knows of another partition does."""
     pins = Pins(store, "default")
-    pins.add(9, Unknown({P0: 120}))
-    assert pins.add(9, Unknown({P0: 120})).count == pins.add(9, Unknown({P0: 3})).count == 1
-    assert pins.add(9, Unknown({})).count == 1
-    assert pins.add(9, Unknown({P0: 3, P1: 0})).unknown == {P0: 120, P1: 0}
+    pins.add(9, UnknownId({P0: 120}))
+    assert pins.add(9, UnknownId({P0: 120})).count == pins.add(9, UnknownId({P0: 3})).count == 1
+    assert pins.add(9, UnknownId({})).count == 1
+    assert pins.add(9, UnknownId({P0: 3, P1: 0})).unknown == {P0: 120, P1: 0}
 
 
 def test_of_many_that_decide_at_once_each_goes_by_the_same(store: Store) -> None:
     """Whoever comes second reads again: one text in all, and nothing that was said before it is lost."""
 
-    def decided(number: int) -> Pinned:
+    def decided(number: int) -> PinnedId:
         if number % 4 == 3:
             return Pins(store, "default").add(9, SchemaText("AVRO", str(number)))
-        return Pins(store, "default").add(9, Unknown({TopicPartition("t", number): number}))
+        return Pins(store, "default").add(9, UnknownId({TopicPartition("t", number): number}))
 
     with ThreadPoolExecutor(8) as pool:
         told = [*pool.map(decided, range(32))]
@@ -163,7 +163,7 @@ def test_a_damaged_decision_stops_with_a_hint(store: Store, body: object, says: 
 def test_a_gap_in_the_numbers_stops_with_a_hint(store: Store) -> None:
     """A decision was taken away; so does one that follows a text, and whatever is no number."""
     pins = Pins(store, "default")
-    pins.add(8, Unknown({P0: 1}))
+    pins.add(8, UnknownId({P0: 1}))
     body = store.read("_schemas.pins/default/8/0.json")
     store.write_once("_schemas.pins/default/8/2.json", body)
     with pytest.raises(InvariantBroken, match=r"2\.json, and no 1\.json"):
@@ -194,7 +194,7 @@ def test_a_listing_that_is_late_hides_no_decision(monkeypatch: pytest.MonkeyPatc
     store = MemoryStore.at(f"memory://{uuid4().hex}/lake")
     store.disk.lists_late = True
     pins = Pins(store, "default")
-    pins.add(9, Unknown({P0: 1}))
+    pins.add(9, UnknownId({P0: 1}))
     assert pins.add(9, LONG).count == 2 and pins.read(9).text == LONG
 
 

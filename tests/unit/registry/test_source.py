@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from exporter.core.schemas import SchemaText, Unknown
+from exporter.core.schemas import SchemaText, UnknownId
 from exporter.errors import ConfigError, InvariantBroken, RegistryUnreachable
 from exporter.formats.registered import registered
 from exporter.registry.options import RegistryOptions
@@ -68,11 +68,11 @@ def test_what_another_task_has_recorded_is_gone_by(server: FakeRegistry, store: 
     registry = started(store, options(server))
     asked = len(server.requests)
     other = Pins(store, "default")
-    other.add(9, Unknown({P0: 7}))
-    assert registry.look_up("default", 9, ENDS, now=0.0) == Unknown({P0: 7})
+    other.add(9, UnknownId({P0: 7}))
+    assert registry.look_up("default", 9, ENDS, now=0.0) == UnknownId({P0: 7})
     other.add(9, SchemaText("AVRO", "1"))
     assert registry.look_up("default", 9, ENDS, now=0.0) == SchemaText("AVRO", "1")
-    assert registry.known("default").of(9, P0, 7) == Unknown({P0: 7}) and len(server.requests) == asked
+    assert registry.known("default").of(9, P0, 7) == UnknownId({P0: 7}) and len(server.requests) == asked
     assert registry.known("default").of(9, P0, 8) == SchemaText("AVRO", "1")
 
 
@@ -82,7 +82,7 @@ def test_a_definite_unknown_id_is_decided_when_its_time_is_over(server: FakeRegi
     assert registry.look_up("default", 9, ENDS, now=1_000.0) is None
     assert registry.look_up("default", 9, ENDS, now=1_059.0) is None
     assert registry.known("default").decisions == {}
-    assert registry.look_up("default", 9, {P0: 130, P1: 50}, now=1_060.0) == Unknown({P0: 129, P1: 49})
+    assert registry.look_up("default", 9, {P0: 130, P1: 50}, now=1_060.0) == UnknownId({P0: 129, P1: 49})
     assert Pins(store, "default").read(9).unknown == {P0: 129, P1: 49}
     assert registry.look_up("default", 8, ENDS, now=2_000.0) is None
     server.add("late", '"long"', number=8)
@@ -112,17 +112,17 @@ def test_later_decisions_on_an_id_come_sooner_with_a_pause_that_grows(server: Fa
     assert waited[0] == 60 and waited[1:] == sorted(waited[1:]) and waited[1] <= 2 and waited[-1] == 30
     again = started(store, options(server, unknown_after_secs=60.0))
     assert again.look_up("default", 9, {P0: 500}, now=0.0) is None
-    assert again.look_up("default", 9, {P0: 500}, now=1.0) == Unknown({P0: 499})
+    assert again.look_up("default", 9, {P0: 500}, now=1.0) == UnknownId({P0: 499})
 
 
 def test_a_late_registration_speaks_of_what_comes_after(server: FakeRegistry, store: MemoryStore) -> None:
     """What was decided stays decided."""
     registry = started(store, options(server, unknown_after_secs=0.0))
-    assert registry.look_up("default", 9, ENDS, now=0.0) == Unknown({P0: 99, P1: 49})
+    assert registry.look_up("default", 9, ENDS, now=0.0) == UnknownId({P0: 99, P1: 49})
     server.add("late", '"long"', number=9)
     assert registry.look_up("default", 9, {P0: 101}, now=5.0) == SchemaText("AVRO", '"long"')
     known = registry.known("default")
-    assert (known.of(9, P0, 99), known.of(9, P0, 100)) == (Unknown({P0: 99, P1: 49}), known.text(9))
+    assert (known.of(9, P0, 99), known.of(9, P0, 100)) == (UnknownId({P0: 99, P1: 49}), known.text(9))
 
 
 def test_with_stall_an_unknown_id_is_never_decided(server: FakeRegistry, store: MemoryStore) -> None:
@@ -140,8 +140,8 @@ def test_with_stall_an_unknown_id_is_never_decided(server: FakeRegistry, store: 
 def test_an_id_that_no_registry_can_give_is_unknown_at_once(store: MemoryStore, schema_id: int) -> None:
     """Nobody is asked: what some servers answer could not be told from an outage."""
     registry = Registry(RegistryOptions(("http://127.0.0.1:1",)), store)
-    assert registry.look_up("default", schema_id, ENDS, now=0.0) == Unknown({})
-    assert registry.known("default").of(schema_id, P0, 7) == Unknown({}) and Pins(store, "default").ids() == []
+    assert registry.look_up("default", schema_id, ENDS, now=0.0) == UnknownId({})
+    assert registry.known("default").of(schema_id, P0, 7) == UnknownId({}) and Pins(store, "default").ids() == []
 
 
 def test_a_start_records_nothing_of_a_registry_that_contradicts(server: FakeRegistry, store: MemoryStore) -> None:
@@ -164,7 +164,7 @@ def test_trouble_decides_nothing_and_known_ids_go_on(server: FakeRegistry, store
             registry.look_up("default", 9, ENDS, now=now)
     assert registry.known("default").settled(1) and Pins(store, "default").ids() == [1]
     server.failure = None
-    assert registry.look_up("default", 9, ENDS, now=10_001.0) == Unknown({P0: 99, P1: 49})
+    assert registry.look_up("default", 9, ENDS, now=10_001.0) == UnknownId({P0: 99, P1: 49})
 
 
 def test_a_registry_that_has_lost_what_it_gave_knows_nothing(server: FakeRegistry, store: MemoryStore) -> None:
@@ -304,11 +304,11 @@ def test_tasks_that_decide_at_once_go_by_the_same(server: FakeRegistry, store: M
     def decided_meanwhile(path: str) -> None:
         if path == "/schemas/ids/9" and not asked.is_set():
             asked.set()
-            Pins(store, "default").add(9, Unknown({P0: 70}))
+            Pins(store, "default").add(9, UnknownId({P0: 70}))
 
     server.on_request = decided_meanwhile
     assert waits.look_up("default", 9, ENDS, now=0.0) == SchemaText("AVRO", '"long"')
-    assert waits.known("default").of(9, P0, 70) == Unknown({P0: 70})
+    assert waits.known("default").of(9, P0, 70) == UnknownId({P0: 70})
 
 
 def test_two_servers_with_different_texts_are_found_out(server: FakeRegistry, store: MemoryStore) -> None:

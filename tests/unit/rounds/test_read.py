@@ -28,7 +28,7 @@ def failed(unreadable: dict[int, str], *plans: PartitionPlan) -> RoundFailed:
     session: Any = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=2, master="local[2]"), conf=None)
     reader = RoundReader(session, {"bootstrap_servers": ["b:1"]})
 
-    def raw(wanted: ranges.Wanted) -> Any:
+    def raw(wanted: ranges.RangeWanted) -> Any:
         assert wanted.end == wanted.start + 1
         if wanted.start in unreadable:
             raise RuntimeError(unreadable[wanted.start])

@@ -14,7 +14,7 @@ from exporter.catalog.glue import GlueCatalog
 from exporter.core.backoff import Backoff
 from exporter.errors import DependencyUnreachable
 from exporter.stores import object_store
-from exporter.stores.object_errors import Refused
+from exporter.stores.object_errors import StoreRefused
 from exporter.stores.store import Store
 from exporter.stores.stores import open_store
 from exporter.wal.dynamodb_calls import connect
@@ -110,7 +110,7 @@ def test_keys_that_nobody_renews_are_a_refusal_once_they_have_ended(using: Using
     store = open_store("s3://lake/tables", s3_options(s3.endpoint))
     for method, ask in ("PUT", lambda: store.write_once("x", b"1")), ("GET", lambda: store.read("x")):
         s3.faults[method] = ["ExpiredToken=400"]
-        with pytest.raises(Refused, match="ExpiredToken"):
+        with pytest.raises(StoreRefused, match="ExpiredToken"):
             ask()
         assert s3.times(method) == 1
 
@@ -126,7 +126,7 @@ def test_a_chain_that_fails_is_no_trouble_while_its_keys_live(using: Using, tmp_
     time.sleep(2.5)
     with pytest.raises(OSError, match="custom-process") as told:
         store.read("x0")
-    assert not isinstance(told.value, FileNotFoundError | Refused)
+    assert not isinstance(told.value, FileNotFoundError | StoreRefused)
     (tmp_path / "away").rename(profile.script)
     assert store.read("x0") == b"1"
     config = Path(profile.environment["AWS_CONFIG_FILE"])

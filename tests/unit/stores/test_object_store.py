@@ -16,8 +16,8 @@ from exporter import secrets
 from exporter.core.backoff import Backoff
 from exporter.errors import ConfigError, DependencyUnreachable
 from exporter.stores import object_client, object_store
-from exporter.stores.object_client import Patience, kept_client
-from exporter.stores.object_errors import Refused
+from exporter.stores.object_client import StorePatience, kept_client
+from exporter.stores.object_errors import StoreRefused
 from exporter.stores.s3 import S3Store
 from exporter.stores.store import Store
 from exporter.stores.stores import open_store
@@ -38,7 +38,7 @@ def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeS3]:
         monkeypatch.setattr(object_client, waiting, getattr(object_client, waiting)._replace(secs=1))
     monkeypatch.setattr(object_store, "PROBING", object_client.PROBING)
     monkeypatch.setattr(object_store, "PAUSE", Backoff(0.01, 0.1))
-    monkeypatch.setattr(object_store, "_patience", Patience())
+    monkeypatch.setattr(object_store, "_patience", StorePatience())
     with FakeS3() as running:
         yield running
 
@@ -110,7 +110,7 @@ def test_an_outage_is_told_within_its_bound_and_the_next_write_waits_less(
     with pytest.raises(OSError):
         store.below("other").write_once("y", b"1")
     assert s3.times("PUT") == tried + 1
-    assert store.trouble() and not isinstance(told.value, Refused)
+    assert store.trouble() and not isinstance(told.value, StoreRefused)
     s3.faults["GET"] = [fault] * 200
     for call in (store.read, store.size, store.names, store.has_folder) if fault == 503 else (store.names,):
         with pytest.raises(OSError):
@@ -145,7 +145,7 @@ def test_a_slow_store_has_its_time_again_after_a_while(monkeypatch: pytest.Monke
     """Else one that needs longer than the short time would be out for ever, for it is tried all the time."""
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    patience = Patience()
+    patience = StorePatience()
     assert patience.writing("s3a://b/x", 1).secs == object_client.REQUEST_SECS
     assert patience.reading("s3a://b/x") == object_client.PATIENT
     for _ in range(3):
@@ -187,7 +187,7 @@ def test_what_no_waiting_changes_is_told_at_once(store: Store, s3: FakeS3) -> No
         faults += ["AccessDenied=403", "NoSuchBucket=404"]
     for call in (lambda: store.write_once("x", b"1"), lambda: store.read("x"), lambda: store.names()):
         for _ in range(2):
-            with pytest.raises(Refused):
+            with pytest.raises(StoreRefused):
                 call()
     assert s3.times("PUT") == s3.times("GET") == s3.times("LIST") == 2
 

@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from exporter.errors import BrokerSilent, FoundProblem
-from exporter.kafka.topics import Member
+from exporter.kafka.topics import GroupMember
 from exporter.task.others import FOREIGN_LOOKS, LOOK_SECS, TELL_SECS, Others, nobody
 from offsets.ranges import TopicPartition
 
@@ -16,14 +16,14 @@ P0, P1, P2 = (TopicPartition("events", partition) for partition in range(3))
 ENDS = {P0: 10, P1: 10, P2: 0}
 
 
-def member(client: str, *tps: TopicPartition) -> Member:
-    return Member(f"{client}-id", client, "/10.0.0.7", frozenset(tps))
+def member(client: str, *tps: TopicPartition) -> GroupMember:
+    return GroupMember(f"{client}-id", client, "/10.0.0.7", frozenset(tps))
 
 
 class Group:
     """Its members and how far the tables are, as the test sets them; None is a broker that does not answer."""
 
-    def __init__(self, *members: Member) -> None:
+    def __init__(self, *members: GroupMember) -> None:
         self.members: Any = members
         self.positions = {P1: -1, P2: -1}
         self.looks = 0

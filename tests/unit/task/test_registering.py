@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from exporter.catalog.registrar import Registered
+from exporter.catalog.registrar import CatalogOutcome
 from exporter.core.order import TableTarget
 from exporter.task.registering import PAUSE_SECS, SILENT_SECS, Registering
 from tests.support.lakes import wait_until
@@ -25,13 +25,13 @@ class Asked:
         self.open = threading.Event()
         self.open.set()
 
-    def register(self, event_type: str) -> Registered:
+    def register(self, event_type: str) -> CatalogOutcome:
         self.calls.append(event_type)
         self.open.wait(60)
         answer = self.answers.get(event_type, "made")
         if isinstance(answer, Exception):
             raise answer
-        return Registered(answer, event_type, f"file:///{event_type}", "f1")
+        return CatalogOutcome(answer, event_type, f"file:///{event_type}", "f1")
 
 
 class Loop:

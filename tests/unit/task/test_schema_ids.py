@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from exporter.core.manifest import RoundResult
-from exporter.core.schemas import Schemas, Unknown
+from exporter.core.schemas import Schemas, UnknownId
 from exporter.core.writers import Fragment, PartitionPlan, StagedFile, Writer, WriterKey
 from exporter.errors import DependencyUnreachable, InvariantBroken
 from exporter.kafka.assignment import Assigned, Leaving
@@ -69,7 +69,7 @@ def test_a_partition_goes_on_once_its_id_is_decided() -> None:
     assert set(task.ids.waiting) == {P0} and not task.ids.stuck() and task.watch.schema_ids == 2
     task.passes()
     assert not task.ids.waiting and task.watch.schema_ids == 0
-    assert source.recorded == {7: (TEXT,), 9: (Unknown({P0: 99}),)}
+    assert source.recorded == {7: (TEXT,), 9: (UnknownId({P0: 99}),)}
     assert task.watch.totals.lookups == {"text": 1, "unknown": 1}
 
 
@@ -79,7 +79,7 @@ def test_an_unknown_id_is_so_for_the_record_itself_even_where_the_ends_are_of_be
     task = Task(source)
     task.ended(P0, 150, 7)
     task.passes()
-    assert source.recorded[7] == (Unknown({P0: 150}),)
+    assert source.recorded[7] == (UnknownId({P0: 150}),)
 
 
 def test_what_is_not_decided_yet_is_asked_again_ever_more_rarely_and_said_meanwhile() -> None:

@@ -9,7 +9,18 @@ import pytest
 
 from exporter.told.concerns import Concern
 from exporter.told.html import Html, bars, join, page, paragraph, table, text, tiles, verdict
-from exporter.told.plots import BINARY, SECONDS, Lane, Mark, Span, columns, lines, over_time, ticks, timeline
+from exporter.told.plots import (
+    BINARY,
+    SECONDS,
+    Lane,
+    PlottedMark,
+    PlottedSpan,
+    columns,
+    lines,
+    over_time,
+    ticks,
+    timeline,
+)
 from exporter.told.style import STYLE, policy
 
 HOSTILE = "</style></script><img src=x onerror=alert(1)>\"'&\u202e\x00\ud800"
@@ -41,7 +52,11 @@ class Tags(HTMLParser):
 
 def everything(name: str) -> str:
     """A page on which the name stands wherever a caller's text may stand."""
-    lane = Lane(name, [Span(0, 5, name, name), Span(5, 5, name)], [Mark(2, name), Mark(3, name, bad=True)])
+    lane = Lane(
+        name,
+        [PlottedSpan(0, 5, name, name), PlottedSpan(5, 5, name)],
+        [PlottedMark(2, name), PlottedMark(3, name, bad=True)],
+    )
     parts = [
         paragraph(name, "faint"), table((name, "number"), [(name, 1), (None, 2.5)]), bars([(name, 3), ("none", 0)]),
         columns([(name, {name: 1, "other": 2}), ("second", {})], name), lines({name: [(0, 1), (1, -2)], "b": []}, name),
@@ -102,7 +117,7 @@ def test_trouble_has_a_colour_of_its_own_and_steps_are_level() -> None:
 def test_a_plot_of_equal_values_divides_by_nothing() -> None:
     """One point, only zeros, one moment: shown, not refused."""
     assert "polyline" in lines({"a": [(5, 0)]}, "c") and "<svg" in columns([("x", {"a": 0})], "c")
-    assert "0.00%" in bars([("a", 0)]) and "lane" in timeline([Lane("a", [Span(1, 1, "k")])], "c")
+    assert "0.00%" in bars([("a", 0)]) and "lane" in timeline([Lane("a", [PlottedSpan(1, 1, "k")])], "c")
 
 
 @pytest.mark.parametrize(

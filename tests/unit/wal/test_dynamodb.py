@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.wal.dynamodb import DynamoDbLog
-from exporter.wal.dynamodb_calls import Calls, Patience
+from exporter.wal.dynamodb_calls import CallPatience, Calls
 from exporter.wal.dynamodb_items import TABLE, TTL_ATTRIBUTE, from_item, to_item
 from exporter.wal.lease_keeper import LeaseKeeper
 from offsets.intents import Intent, IntentKey, IntentState, WalUnreachable, parse_keys, partition_key, sort_key
@@ -99,7 +99,7 @@ def test_keys_of_others_are_refused(pk: str, sk: str) -> None:
 def test_a_call_with_its_tries_fits_into_any_deadline() -> None:
     """However long it is, there is time for a second call, or at least for one."""
     for deadline in (0.5, 1.0, 2.0, 4.0, 7.5, 15.0, 60.0, 600.0):
-        patience = Patience.within(deadline)
+        patience = CallPatience.within(deadline)
         assert patience.slowest_secs <= deadline
         assert patience.timeout_secs <= 2
 

@@ -11,7 +11,7 @@ import pytest
 
 from exporter.core.schemas import SchemaText
 from exporter.formats.avro.nested import FEW
-from exporter.formats.avro.plan import Plan, Rows
+from exporter.formats.avro.plan import AvroPlan, Rows
 from exporter.formats.avro.schema import parsed
 from exporter.formats.binary.cursor import ITEMS_MAX
 from tests.support.avro_oracle import written
@@ -19,12 +19,12 @@ from tests.support.avro_oracle import written
 LONGEST = b"\xff" * 9
 
 
-def plan_of(*fields: tuple[str, Any]) -> Plan:
+def plan_of(*fields: tuple[str, Any]) -> AvroPlan:
     spec = {"type": "record", "name": "R", "fields": [{"name": name, "type": kind} for name, kind in fields]}
-    return Plan(parsed(SchemaText("AVRO", json.dumps(spec))))
+    return AvroPlan(parsed(SchemaText("AVRO", json.dumps(spec))))
 
 
-def read(plan: Plan, *bodies: bytes) -> Rows:
+def read(plan: AvroPlan, *bodies: bytes) -> Rows:
     found = plan.rows(plan.batch(pa.array(bodies, pa.binary())), np.arange(len(bodies)))
     found.record.validate(full=True)
     return found

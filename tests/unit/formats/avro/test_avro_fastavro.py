@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from exporter.core.schemas import SchemaText
-from exporter.formats.avro.plan import Plan
+from exporter.formats.avro.plan import AvroPlan
 from exporter.formats.avro.schema import parsed
 from tests.support.avro_oracle import random_body, random_spec
 from tests.support.typed_values import comparable, plain
@@ -117,7 +117,7 @@ def difference(seed: int, resolve: bool) -> tuple[str, int]:
         return "", 0
     bodies = [random_body(dice, writer, long_lists=dice.random() < 0.2) for _ in range(40)]
     schemas = [parsed(SchemaText("AVRO", json.dumps(spec))) for spec in (writer, reader)]
-    plan = Plan(schemas[0], schemas[1] if resolve else None)
+    plan = AvroPlan(schemas[0], schemas[1] if resolve else None)
     found = plan.rows(plan.batch(pa.array(bodies, pa.binary())), np.arange(len(bodies)))
     codes = {reason.partition(":")[0] for reason in found.refused.values()}
     head = f"seed {seed}\nwriter {json.dumps(writer)}\nreader {json.dumps(reader)}\n"

@@ -13,9 +13,9 @@ import pytest
 
 from exporter.core.schemas import SchemaText
 from exporter.formats.avro import nested, nodes
-from exporter.formats.avro.plan import Plan, Rows
+from exporter.formats.avro.plan import AvroPlan, Rows
 from exporter.formats.avro.schema import parsed
-from exporter.formats.binary.cursor import Cursor
+from exporter.formats.binary.cursor import LockstepCursor
 from tests.support.avro_oracle import Bad, damaged, random_body, random_spec, value_of
 from tests.support.typed_values import comparable, plain
 
@@ -24,15 +24,15 @@ SEEDS = 120
 SEEDS_LONG = 5_000
 
 
-def plan_of(spec: Any) -> Plan:
-    return Plan(parsed(SchemaText("AVRO", json.dumps(spec))))
+def plan_of(spec: Any) -> AvroPlan:
+    return AvroPlan(parsed(SchemaText("AVRO", json.dumps(spec))))
 
 
-def rows_of(plan: Plan, bodies: list[bytes]) -> Rows:
+def rows_of(plan: AvroPlan, bodies: list[bytes]) -> Rows:
     return plan.rows(plan.batch(pa.array(bodies, pa.binary())), np.arange(len(bodies)))
 
 
-def verdicts(plan: Plan, bodies: list[bytes]) -> list[Any]:
+def verdicts(plan: AvroPlan, bodies: list[bytes]) -> list[Any]:
     """Of each body its value or its reason."""
     found = rows_of(plan, bodies)
     found.record.validate(full=True)
@@ -94,25 +94,25 @@ def _lose_an_item(self: Any, walk: Any, rest: int, begins: list[int], lefts: lis
     return found
 
 
-def _take_any_end(self: Cursor, pos: np.ndarray, place: int, x: np.ndarray) -> np.ndarray:
+def _take_any_end(self: LockstepCursor, pos: np.ndarray, place: int, x: np.ndarray) -> np.ndarray:
     self.pos = np.minimum(pos, self.end)
     return x
 
 
-def _any_boolean(self: Any, cursor: Cursor) -> Any:
+def _any_boolean(self: Any, cursor: LockstepCursor) -> Any:
     return nodes.Numbers(cursor.byte(self.place) == 1, pa.bool_())
 
 
-def _refuse_neighbours(self: Cursor, where: np.ndarray, place: int, kind: Any) -> None:
+def _refuse_neighbours(self: LockstepCursor, where: np.ndarray, place: int, kind: Any) -> None:
     _fail(self, where | np.roll(where, 1), place, kind)
 
 
-_locate, _fail = nested.Items._locate, Cursor.fail
+_locate, _fail = nested.ItemsNode._locate, LockstepCursor.fail
 MUTANTS = [
-    (nested.Items, "_locate", _lose_an_item),
-    (Cursor, "_moved", _take_any_end),
+    (nested.ItemsNode, "_locate", _lose_an_item),
+    (LockstepCursor, "_moved", _take_any_end),
     (nodes.Boolean, "read", _any_boolean),
-    (Cursor, "fail", _refuse_neighbours),
+    (LockstepCursor, "fail", _refuse_neighbours),
 ]
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from exporter.core.schemas import SchemaText
-from exporter.formats.avro.plan import Plan, Rows
+from exporter.formats.avro.plan import AvroPlan, Rows
 from exporter.formats.avro.resolve import Unresolvable
 from exporter.formats.avro.schema import parsed
 from tests.support.typed_values import comparable, plain
@@ -26,10 +26,10 @@ def record(*fields: dict[str, Any] | tuple[str, Any], name: str = "R") -> dict[s
     return {"type": "record", "name": name, "fields": made}
 
 
-def plan_of(writer: Any, reader: Any = None, *, connect: bool = False) -> Plan:
+def plan_of(writer: Any, reader: Any = None, *, connect: bool = False) -> AvroPlan:
     schemas = [None if one is None else parsed(SchemaText("AVRO", json.dumps(one))) for one in (writer, reader)]
     assert schemas[0] is not None
-    return Plan(schemas[0], schemas[1], connect=connect)
+    return AvroPlan(schemas[0], schemas[1], connect=connect)
 
 
 def body_of(spec: Any, value: Any) -> bytes:
@@ -38,7 +38,7 @@ def body_of(spec: Any, value: Any) -> bytes:
     return body.getvalue()
 
 
-def read(plan: Plan, *bodies: bytes) -> Rows:
+def read(plan: AvroPlan, *bodies: bytes) -> Rows:
     found = plan.rows(plan.batch(pa.array(bodies, pa.binary())), np.arange(len(bodies)))
     found.record.validate(full=True)
     return found

@@ -9,19 +9,19 @@ import pyarrow as pa
 import pytest
 
 from exporter.formats.binary.columns import Constants, Lists, Numbers, Out, Spans, Structs, in_order, scattered
-from exporter.formats.binary.cursor import Batch, Cursor
+from exporter.formats.binary.cursor import LockstepCursor, ValueBytes
 from exporter.formats.binary.decimals import decimals
-from exporter.formats.binary.reasons import TEXTS, WIDTH, Kind, Places, number_of
+from exporter.formats.binary.reasons import TEXTS, WIDTH, Kind, ReasonPaths, number_of
 from tests.support.avro_oracle import written
 
 PLACE = 0
 
 
-def batch_of(*values: bytes | None) -> Batch:
-    return Batch(pa.array(values, pa.binary()), Places(["$.x"]))
+def batch_of(*values: bytes | None) -> ValueBytes:
+    return ValueBytes(pa.array(values, pa.binary()), ReasonPaths(["$.x"]))
 
 
-def reasons(cursor: Cursor) -> list[str]:
+def reasons(cursor: LockstepCursor) -> list[str]:
     return [cursor.batch.places.reason(bad).partition(":")[0] if bad else "" for bad in cursor.bad.tolist()]
 
 
@@ -30,7 +30,7 @@ def test_numbers_of_any_length_are_read_at_once() -> None:
     dice = random.Random(1)
     sent = [dice.choice((1, -1)) * dice.getrandbits(dice.randrange(64)) for _ in range(2_000)] + [2**63 - 1, -(2**63)]
     values = pa.array([b"??", *(b"q" + written(one) + written(3) + b"abc" for one in sent)], pa.binary()).slice(1)
-    cursor = Batch(values, Places(["$.x"])).cursor(skipped=1)
+    cursor = ValueBytes(values, ReasonPaths(["$.x"])).cursor(skipped=1)
     assert cursor.zigzag(PLACE).tolist() == sent
     sizes = cursor.zigzag(PLACE)
     column = Spans(cursor.span(sizes, PLACE), sizes, pa.string(), PLACE)
@@ -116,7 +116,7 @@ def test_columns_are_taken_scattered_and_put_in_order() -> None:
 def test_every_kind_of_reason_has_a_text() -> None:
     """And its number, apart from all others."""
     assert TEXTS.keys() == set(Kind) and len(Kind) <= WIDTH
-    places = Places(["$.a", "$.b[]", "$.b[].c"])
+    places = ReasonPaths(["$.a", "$.b[]", "$.b[].c"])
     assert places.reason(number_of(2, Kind.TRUNCATED)) == "truncated: $.b[].c ends before its value does"
     moved = places.numbered(np.array([number_of(2, Kind.TRUNCATED), number_of(0, Kind.TOO_BIG)]), 1, np.array([7, 7]))
     assert places.reason(moved[0]) == "truncated: $.b[7].c ends before its value does"

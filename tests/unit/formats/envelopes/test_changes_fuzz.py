@@ -24,7 +24,7 @@ from exporter.formats.decoder import Decoder
 from exporter.proof.contents.changes import differences
 from exporter.proof.contents.compare import Configured
 from exporter.proof.readers.reader import Undecided
-from exporter.proof.readers.reading import Reading
+from exporter.proof.readers.reading import ValueReading
 from offsets.ranges import TopicPartition
 from tests.support.envelope_oracle import Asked, Row, expected
 from tests.support.envelope_samples import (
@@ -252,7 +252,7 @@ def test_the_audit_finds_each_row_right(name: str) -> None:
     form, tp = replace(FORMS[name], before=asked), TopicPartition("t", 0)
     routing = routing_of(form)
     table_json = routing.schemas["public.orders"]
-    configured, reading = Configured.of(routing, "public.orders", table_json), Reading(form, KnownSchemas())
+    configured, reading = Configured.of(routing, "public.orders", table_json), ValueReading(form, KnownSchemas())
     columns = {one: configured.root.fields[one] for one in asked}
     sender, compared, told = Sender(form, 9), 0, set()
     for _ in range(ROUNDS):

@@ -10,7 +10,7 @@ import pytest
 
 from exporter.formats.envelopes.connect import meant, meant_by
 from exporter.formats.envelopes.mongo import plain_document
-from exporter.formats.envelopes.strict import Refused, parsed, written
+from exporter.formats.envelopes.strict import DeadLetter, parsed, written
 from exporter.formats.envelopes.unavailable import PLACEHOLDER, PLACEHOLDER_BASE64, is_unavailable
 from tests.support.envelope_samples import CONNECT, TIME, decimal, structure, typed
 
@@ -73,7 +73,7 @@ def test_extended_json_becomes_plain_json(sent: str, plain: str) -> None:
 def test_only_the_words_that_debezium_writes_are_numbers(bare: str) -> None:
     """A document with any other is no JSON, nor is one in which they are names."""
     for text in (f'{{"x":{bare}}}', f'{{"x":[1,{bare}]}}', '{NaN:1}', '{"x":1} NaN', '{Infinity :1}', "NaN{}"):
-        with pytest.raises(Refused, match="not_json"):
+        with pytest.raises(DeadLetter, match="not_json"):
             plain_document(text)
 
 
@@ -169,7 +169,7 @@ def test_what_stands_for_a_value_that_was_not_sent() -> None:
 )  # fmt: skip
 def test_what_is_not_strictly_json_is_refused(raw: bytes) -> None:
     """Whatever of it is needed."""
-    with pytest.raises(Refused, match=r"not_json|duplicate_key|not_utf8|not_object"):
+    with pytest.raises(DeadLetter, match=r"not_json|duplicate_key|not_utf8|not_object"):
         parsed(raw)
 
 

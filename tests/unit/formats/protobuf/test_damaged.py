@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from exporter.formats.binary.cursor import ITEMS_MAX, Batch
-from exporter.formats.binary.reasons import Places
+from exporter.formats.binary.cursor import ITEMS_MAX, ValueBytes
+from exporter.formats.binary.reasons import ReasonPaths
 from exporter.formats.protobuf.decode import decoded
 from exporter.formats.protobuf.descriptors import descriptors
 from exporter.formats.protobuf.plan import plan_of
@@ -25,9 +25,9 @@ from tests.support.proto_fuzz import number
 
 def read(values: list[bytes], text: str = EVERY, name: str = "every.Every") -> Typed:
     """By a new plan."""
-    places = Places()
+    places = ReasonPaths()
     made = wired(plan_of(descriptors(text_of(text)), name), places)
-    return decoded(Batch(pa.array(values, pa.binary()), places), made, np.arange(len(values)))
+    return decoded(ValueBytes(pa.array(values, pa.binary()), places), made, np.arange(len(values)))
 
 
 def tag(field: int, wire: int) -> bytes:

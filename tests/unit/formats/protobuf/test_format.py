@@ -18,8 +18,8 @@ from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.schemas import KnownSchemas, SchemaText
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
-from exporter.formats.binary.cursor import Batch
-from exporter.formats.binary.reasons import Places
+from exporter.formats.binary.cursor import ValueBytes
+from exporter.formats.binary.reasons import ReasonPaths
 from exporter.formats.format import Read
 from exporter.formats.frames import confluent_ids, message_places
 from exporter.formats.protobuf.format import NO_FRAME, NO_INDEXES, Protobuf
@@ -167,7 +167,7 @@ def test_columns_are_made_for_the_messages_that_values_are_read_as() -> None:
     some.append(b"\x14" + b"\2" * 10)
     indexes = [rng.choice([*some, rng.randbytes(rng.randint(0, 4))]) for _ in range(2_000)]
     values = pa.array([framed(1, rng.randbytes(rng.randint(0, 3)), one) for one in indexes], pa.binary())
-    found = heads(Batch(values, Places(["$"])), np.arange(len(values)))
+    found = heads(ValueBytes(values, ReasonPaths(["$"])), np.arange(len(values)))
     places = message_places(values, confluent_ids(values))
     for place, rows in found.places.items():
         shown = "" if place == (0,) else ".".join(map(str, place))

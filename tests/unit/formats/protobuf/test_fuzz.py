@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from google.protobuf.message import DecodeError
 
-from exporter.formats.binary.cursor import Batch
-from exporter.formats.binary.reasons import Places
+from exporter.formats.binary.cursor import ValueBytes
+from exporter.formats.binary.reasons import ReasonPaths
 from exporter.formats.protobuf import decode, scalars, scan
 from exporter.formats.protobuf.decode import decoded
 from exporter.formats.protobuf.descriptors import descriptors
@@ -29,12 +29,12 @@ class Reader:
     """Reads batches of one message."""
 
     def __init__(self, text: str, name: str) -> None:
-        self._places = Places()
+        self._places = ReasonPaths()
         self._wired = wired(plan_of(descriptors(text_of(text)), name), self._places)
         self.kind = classes(text)[name].DESCRIPTOR
 
     def read(self, values: list[bytes]) -> Typed:
-        batch = Batch(pa.array(values, pa.binary()), self._places.copy())
+        batch = ValueBytes(pa.array(values, pa.binary()), self._places.copy())
         return decoded(batch, self._wired, np.arange(len(values)))
 
 

@@ -18,7 +18,7 @@ from exporter.formats.protobuf import descriptors as reading
 from exporter.formats.protobuf.compile import descriptor_set
 from exporter.formats.protobuf.descriptors import BadSchema, as_descriptor_set, descriptors
 from exporter.formats.protobuf.format import Protobuf
-from exporter.formats.protobuf.model import Field
+from exporter.formats.protobuf.model import ProtobufField
 from tests.contract.test_format import PLAIN, struct
 from tests.support.proto_files import EVERY, raw_set
 from tests.support.proto_place import framed
@@ -92,7 +92,7 @@ def test_one_file_and_its_references_are_one_set() -> None:
     )  # fmt: skip
     whole = descriptors(encoded(above), [("order.proto", SchemaText("PROTOBUF", encoded(order), tuple(references)))])
     assert whole.places == {(0,): "Top"} and whole.messages["Top"].fields == (
-        Field("o", 1, "message", presence=True, of="shop.Order"),
+        ProtobufField("o", 1, "message", presence=True, of="shop.Order"),
     )
 
 
@@ -137,11 +137,11 @@ def test_fields_are_as_google_s_library_has_them() -> None:
     found = descriptors(base64.b64encode(raw_set(text)).decode())
     assert found.enums == {"E": {0: "A", -1: "C"}}
     assert found.messages["M"].fields == (
-        Field("y", 1, "bytes", presence=True, oneof="o"),
-        Field("e", 2, "enum", presence=True, of="E"),
-        Field("x", 3, "int32", presence=True, oneof="o"),
-        Field("m", 4, "message", repeated=True, of="M"),
-        Field("z", 5, "bool", presence=True, oneof="alone"),
+        ProtobufField("y", 1, "bytes", presence=True, oneof="o"),
+        ProtobufField("e", 2, "enum", presence=True, of="E"),
+        ProtobufField("x", 3, "int32", presence=True, oneof="o"),
+        ProtobufField("m", 4, "message", repeated=True, of="M"),
+        ProtobufField("z", 5, "bool", presence=True, oneof="alone"),
     )
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from exporter.formats.typed.asked import Asked
+from exporter.formats.typed.asked import TypedAsked
 from exporter.formats.typed.fit import Fit
 from tests.support import fit_oracle as oracle
 from tests.unit.formats.typed.test_fit_fuzz import NAME, PLAIN, a_record, a_record_type, read, wanted_fields
@@ -108,7 +108,7 @@ def test_columns_and_what_is_rescued_are_the_record_again(seed: int) -> None:
     kind = a_record_type(draw)
     schema = pa.schema(wanted_fields(draw, kind, 3) if draw.random() < 0.95 else [])
     records = [a_record(draw, kind) for _ in range(draw.randrange(1, 9))]
-    found = read(Fit(kind, Asked.by(NAME, schema, PLAIN)), kind, records)
+    found = read(Fit(kind, TypedAsked.by(NAME, schema, PLAIN)), kind, records)
     columns = [oracle.plain(column) for column in found.columns]
     for at, row in enumerate(found.rows.to_pylist()):
         held = {name: column[at] for name, column in zip(schema.names, columns, strict=True)}

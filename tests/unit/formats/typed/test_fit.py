@@ -19,8 +19,8 @@ from exporter.formats.format import Read
 from exporter.formats.joined import MIXED, joined
 from exporter.formats.json.format import Json
 from exporter.formats.marks import JSON_MARK, evolved_mark
-from exporter.formats.typed.asked import Asked
-from exporter.formats.typed.events import EventType
+from exporter.formats.typed.asked import TypedAsked
+from exporter.formats.typed.events import EventTypeReader
 from exporter.formats.typed.fit import Fit
 from exporter.formats.typed.texts import json_text
 from exporter.formats.typed.typed import Typed
@@ -39,7 +39,7 @@ def decimal(precision: int, scale: int) -> pa.DataType:
 
 def fit(kind: pa.DataType, schema: pa.Schema, values: list[Any], routing: Routing = PLAIN) -> Read:
     """values: of records, as the oracle has them."""
-    made = Fit(kind, Asked.by(NAME, schema, routing), "id 7")
+    made = Fit(kind, TypedAsked.by(NAME, schema, routing), "id 7")
     return made.read(Typed(np.arange(len(values)), oracle.arrow(values, kind)))
 
 
@@ -245,7 +245,7 @@ def test_rows_that_were_not_decoded_keep_their_reason() -> None:
     schema = pa.schema([pa.field("a", pa.int64(), nullable=False)])
     record = oracle.arrow([{"a": 1}, {"a": None}], pa.struct([("a", pa.int64())]))
     typed = Typed(np.array([1, 4]), record, {0: "truncated: $.a"}, 3)
-    found = Fit(record.type, Asked.by(NAME, schema, PLAIN)).read(typed)
+    found = Fit(record.type, TypedAsked.by(NAME, schema, PLAIN)).read(typed)
     reasons = {0: "truncated: $.a", 4: "missing_field: $.a is required, but null or missing"}
     assert (found.rows.to_pylist(), found.refused, found.truncated) == ([1], reasons, 3)
 
@@ -269,7 +269,7 @@ def test_event_types_are_peeked() -> None:
     """A type, or why there is none."""
     kind = pa.struct([("m", pa.struct([("t", pa.string())]))])
     record = oracle.arrow([{"m": {"t": "a"}}, {"m": {"t": ""}}, {"m": None}], kind)
-    found, why = EventType(kind, ("m", "t")).peeked(record)
+    found, why = EventTypeReader(kind, ("m", "t")).peeked(record)
     assert found.to_pylist() == ["a", None, None]
     assert why == {1: "no_type: $.m.t is an empty string", 2: "no_type: $.m.t is null or missing"}
 
@@ -345,8 +345,8 @@ def test_a_number_beyond_64_bits_is_no_event_time() -> None:
 def test_a_declared_column_in_the_way(field: pa.Field, routing: Routing) -> None:
     """It is told before any record; one that nobody declared is never in the way."""
     with pytest.raises(ConfigError):
-        Asked.by(NAME, pa.schema([field]), routing)
-    assert Asked.by(NAME, pa.schema([field.with_metadata(evolved_mark("t/0/1"))]), routing)
+        TypedAsked.by(NAME, pa.schema([field]), routing)
+    assert TypedAsked.by(NAME, pa.schema([field.with_metadata(evolved_mark("t/0/1"))]), routing)
 
 
 # --- several writers -----------------------------------------------------------------------------------------
@@ -359,7 +359,7 @@ def test_readings_of_several_writers_are_one() -> None:
     kinds = [pa.struct([("id", pa.int32()), ("at", pa.int64())]), pa.struct([("id", pa.int64()), ("at", US)])]
     values = [[{"id": 0, "at": AT * 1000}, {"id": 2, "at": 0}], [{"id": 1, "at": AT * 10**6}, {"id": 3, "at": 0}]]
     reads = [
-        Fit(kind, Asked.by(NAME, schema, routing)).read(Typed(np.array([at, at + 2]), oracle.arrow(part, kind)))
+        Fit(kind, TypedAsked.by(NAME, schema, routing)).read(Typed(np.array([at, at + 2]), oracle.arrow(part, kind)))
         for at, (kind, part) in enumerate(zip(kinds, values, strict=True))
     ]
     whole = joined(reads)

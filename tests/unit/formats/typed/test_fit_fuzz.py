@@ -17,7 +17,7 @@ from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.formats.evolving import never_refusing
 from exporter.formats.format import Read
 from exporter.formats.marks import JSON_MARK, bare, declared_only, evolved_mark, is_evolved
-from exporter.formats.typed.asked import Asked
+from exporter.formats.typed.asked import TypedAsked
 from exporter.formats.typed.fit import Fit
 from exporter.formats.typed.typed import Typed
 from tests.support import fit_oracle as oracle
@@ -233,7 +233,7 @@ def test_any_record_is_read_as_the_oracle_says(policy: Any, routing: Routing, se
     schema = pa.schema(wanted if draw.random() < 0.95 else [])
     config = Routing(routing.type_from, routing.event_time, (), policy)
     records = [a_record(draw, kind) for _ in range(draw.randrange(1, 9))]
-    fit = Fit(kind, Asked.by(NAME, schema, config))
+    fit = Fit(kind, TypedAsked.by(NAME, schema, config))
     found = shown(read(fit, kind, records), schema)
     said = unresolvable_first([expected(one, kind, schema, config) for one in records])
     assert [found[row * 2] for row in range(len(records))] == said
@@ -253,8 +253,8 @@ def test_what_nobody_declared_changes_no_verdict(seed: int) -> None:
     schema = pa.schema([one for one in wanted_fields(draw, kind, 3) if one.name not in ("t", "m")])
     records = [a_record(draw, kind) for _ in range(draw.randrange(1, 9))]
     config = draw.choice([PLAIN, TYPED])
-    grown = read(Fit(kind, Asked.by(NAME, schema, config)), kind, records)
-    plain = read(Fit(kind, Asked.by(NAME, declared_only(schema), config)), kind, records)
+    grown = read(Fit(kind, TypedAsked.by(NAME, schema, config)), kind, records)
+    plain = read(Fit(kind, TypedAsked.by(NAME, declared_only(schema), config)), kind, records)
     assert (grown.rows, grown.refused) == (plain.rows, plain.refused)
 
 
@@ -275,7 +275,7 @@ def test_readers_of_all_columns_and_of_the_declared_ones_agree() -> None:
     kind = pa.struct([("a", pa.string()), ("b", pa.int64())])
     schema = pa.schema([pa.field("a", pa.int64(), metadata=evolved_mark("t/0/1")), pa.field("b", pa.float64())])
     records = oracle.arrow([{"a": "x", "b": 1}, {"a": None, "b": 2**53 + 1}], kind)
-    made = never_refusing(lambda one: _Values(Fit(kind, Asked.by(NAME, one, PLAIN)), records), schema)
+    made = never_refusing(lambda one: _Values(Fit(kind, TypedAsked.by(NAME, one, PLAIN)), records), schema)
     found = made.read(pa.array([b"0", b"1"]))
     assert found.refused == {1: f"inexact: $.b = {2**53 + 1} would be rounded"}
     assert (found.rescued.to_pylist(), [one.to_pylist() for one in found.columns]) == (['{"a":"x"}'], [[None], [1.0]])
