@@ -61,7 +61,7 @@ class Stale:
 
 
 @dataclass(frozen=True)
-class HeldBack:
+class Held:
     """Not offered: the write-ahead log could not be told, or the partition's lease is lost. To be offered later."""
 
     reason: str
@@ -83,7 +83,7 @@ class Settled:
     """One claim as it was offered, and what became of it."""
 
     claim: Claim
-    outcome: Outcome | Stale | HeldBack | Unwritten
+    outcome: Outcome | Stale | Held | Unwritten
 
 
 @dataclass(frozen=True)

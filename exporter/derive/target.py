@@ -10,12 +10,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from exporter.derive.failing import told
-from exporter.errors import ExporterError, Fenced, InvariantBroken, TableUnreadable
+from exporter.derive.failing import told as shown
+from exporter.errors import ExporterError, Fenced, InvariantBroken
 from exporter.faults import Fault, point
 from exporter.lake.change import Change
 from exporter.lake.lake import Lake
 from exporter.lake.log_files import entry_lines
+from exporter.lake.settling import Unseen, told
 from exporter.lake.table import DeltaTable
 from offsets import Invariant
 from offsets.cursors import rebuilt_id, run_id, superseded
@@ -123,32 +124,30 @@ class Target:
 
         Raises Fenced where another process's run is there in its stead, ExporterError where nothing is.
         """
-        failed: Exception | None = None
-        try:
+        def offered() -> int | None:
             version = offer()
             point(Fault.AFTER_DERIVE_COMMIT, self.job)
-            if version is not None:
-                return version
-        except (InvariantBroken, TableUnreadable):
-            raise
-        except Exception as error:  # noqa: BLE001 - whatever it was, the outcome is found by looking
-            failed = error
-        now = self.view()
-        found = self._since(based_on, now)
-        if commit_id in found:
-            return found[commit_id][0]
-        if found or self.runs(now) != self.runs(based_on):
-            by = next((owner for _, owner in reversed(found.values())), "another process")
+            return version
+
+        return self._version(told(self.table, commit_id, based_on, offered), based_on)
+
+    def _version(self, ended: int | Unseen, based_on: TableView | None) -> int:
+        """Of a run's commit, as in settled()."""
+        if not isinstance(ended, Unseen):
+            return ended
+        others = [said for one in ended.since if (said := own_metadata(one.user_metadata)).get("derive") == self.job]
+        if others or self.runs(ended.view) != self.runs(based_on):
+            by = next((said["owner"] for said in reversed(others) if "owner" in said), "another process")
             raise Fenced(
                 f"derive {self.job}: this run was refused, for the job is run by {by} too",
                 "one process runs a job: stop one of the two; nothing was written twice",
-            ) from failed
-        if failed is None:
-            raise ExporterError(f"derive {self.job}: the commit is not in the table's log", "start again")
-        if isinstance(failed, ExporterError):
-            raise failed
-        what = f"derive {self.job}: the run failed, and nothing of it is in the table: {told(failed)}"
-        raise RunFailed(what, "if it is about the query or the data, correct the query; else try again") from failed
+            ) from ended.error
+        if isinstance(ended.error, ExporterError):
+            raise ended.error
+        what = f"derive {self.job}: the run failed, and nothing of it is in the table: {shown(ended.error)}"
+        raise RunFailed(
+            what, "if it is about the query or the data, correct the query; else try again"
+        ) from ended.error
 
     def added_rows(self, version: int) -> int:
         """How many rows a version added, by what it says of its files."""
@@ -170,16 +169,6 @@ class Target:
             return None
 
         return check
-
-    def _since(self, based_on: TableView | None, now: TableView | None) -> dict[str, tuple[int, str]]:
-        """Commit id -> (version, owner) of the job's commits since, oldest first."""
-        first, last = (based_on.version + 1 if based_on else 0), (now.version if now else -1)
-        found: dict[str, tuple[int, str]] = {}
-        for version in range(first, last + 1):
-            said = own_metadata(self.table.logged(version).user_metadata)
-            if said.get("derive") == self.job:
-                found[str(said["commit_id"])] = version, str(said.get("owner", ""))
-        return found
 
     def _live(self, view: TableView | None) -> list[dict[str, Any]]:
         return [] if view is None else self.table.files_at(view.version)

@@ -20,7 +20,7 @@ from exporter import __version__
 from exporter.core.coordination import CoordinationState
 from exporter.core.job_state import JobState
 from exporter.core.manifest import REASON, STEPS, TOMBSTONES
-from exporter.core.outcome import HeldBack, Landed, Refused, Stale, Unknown, Unwritten
+from exporter.core.outcome import Held, Landed, Refused, Stale, Unknown, Unwritten
 from exporter.core.reasons import CODES
 from exporter.core.routing import DEAD_LETTERS
 from exporter.monitor.processes import CPU, FILES, FILES_MAX, MEMORY, used
@@ -30,7 +30,7 @@ from exporter.text import encodable
 
 Sample = tuple[tuple[str, ...], Any]
 """Label values and a number (a histogram's: a Spread)."""
-OUTCOMES = tuple(kind.__name__.lower() for kind in (HeldBack, Landed, Refused, Stale, Unknown, Unwritten))
+OUTCOMES = tuple(kind.__name__.lower() for kind in (Held, Landed, Refused, Stale, Unknown, Unwritten))
 """Of commits, as the totals count them."""
 
 

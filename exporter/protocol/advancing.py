@@ -23,9 +23,10 @@ from exporter.lake.accidents import gone
 from exporter.lake.fillable import unfillable
 from exporter.lake.properties import check_identity
 from exporter.lake.schema import with_event_time
+from exporter.lake.settling import Failed
 from exporter.log import get_logger
 from exporter.log_events import Event
-from exporter.protocol.anchor import Anchors, Failed
+from exporter.protocol.anchor import Anchors
 from exporter.protocol.gap_rows import GapRows, refuse
 from exporter.protocol.judging import ToDo, in_force
 from exporter.protocol.reading import TABLE_THREADS, Reading

@@ -15,18 +15,16 @@ from typing import Any
 
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.user_metadata import moved_to, user_metadata
-from exporter.errors import ConfigError, ExporterError, StorageSilent, TableUnwritable
 from exporter.faults import Fault, point
 from exporter.kafka.topics import FirstPosition, TopicReader, partitions_of
 from exporter.lake.change import Change
 from exporter.lake.lake import Lake
 from exporter.lake.schema import table_schema, with_event_time
-from exporter.lake.table import DeltaTable
+from exporter.lake.settling import Expect, Failed, Moved, commit_or_moved
 from exporter.lake.widening import ENABLED
 from exporter.log import get_logger
 from exporter.log_events import Event
-from exporter.text import all_lines, first_line
-from offsets.names import LOG_FOLDER, AppId, table_folder
+from offsets.names import AppId, table_folder
 from offsets.partitions import Spec
 from offsets.positions import Position
 from offsets.ranges import TopicIdentity, TopicPartition
@@ -46,41 +44,6 @@ ATTEMPTS_MAX = 20
 FAILURES_MAX = 3
 """Commits to one table that fail though nobody else has written it: what lasts so long is told as what it is."""
 FAILURE_SECS = 1.0
-DELTA_REFUSES = "[DELTA_"
-"""So begins what Delta says of a table or a name that it does not take; it says the same every time."""
-
-
-class Moved(Exception):
-    """Another task was faster; read everything again."""
-
-
-class Failed(Moved):
-    """A commit failed, and nobody else has written the table: read everything again, but not for ever."""
-
-    def __init__(self, table: DeltaTable, error: BaseException) -> None:
-        super().__init__(f"table {table.event_type}: {first_line(error)}")
-        self.table = table
-        self._error = error
-
-    def cause(self) -> ExporterError:
-        """What to end with: what is in the way in the file system, what Delta refuses, or what was said."""
-        if (found := self.table.store.unwritable(LOG_FOLDER)) is not None:
-            return type(found)(f"table {self.table.event_type}: {found.message}", found.hint)
-        return self.said()
-
-    def said(self) -> ExporterError:
-        """Judge by what was said alone, without trying anything."""
-        if isinstance(self._error, ExporterError):
-            return self._error
-        says = first_line(self._error)
-        if self.table.says_storage(self._error):  # Delta's own words then hide what was said
-            return StorageSilent(f"table {self.table.event_type} cannot be written: {all_lines(self._error)}")
-        if DELTA_REFUSES in says:
-            return ConfigError(
-                f"table {self.table.event_type}: Delta refuses it: {all_lines(self._error)}",
-                "correct its columns in the settings, or what was done to the table: `exporter check` looks at both",
-            )
-        return TableUnwritable(f"table {self.table.event_type} cannot be written: {says}")
 
 
 class Patience:
@@ -98,26 +61,6 @@ class Patience:
         if self._failures[moved.table.event_type] >= FAILURES_MAX:
             raise moved.cause() from moved
         time.sleep(FAILURE_SECS)
-
-
-def commit_or_moved(table: DeltaTable, change: Change, check: Callable[[TableView | None], None]) -> int:
-    """table.commit(); whatever goes wrong is Moved, and Failed where the table's version is the one that was seen."""
-    seen: list[int] = []
-
-    def looked(view: TableView | None) -> None:
-        seen.append(-1 if view is None else view.version)
-        check(view)
-
-    try:
-        return table.commit(change, looked)
-    except (Moved, ExporterError):
-        raise
-    except Exception as error:
-        now = table.view()
-        if seen and (-1 if now is None else now.version) != seen[-1]:
-            time.sleep(0.05)
-            raise Moved(f"table {table.event_type}: {first_line(error)}") from error
-        raise Failed(table, error) from error
 
 
 class Switched(Moved):
@@ -182,11 +125,9 @@ class Anchors:
         """An anchor is never laid over an existing one (protocol 4.7)."""
         app = self.lake.app
 
-        def check(now: TableView | None) -> None:
-            if (now is None) != (view is None):
-                raise Moved(f"table {name} was created or removed meanwhile")
+        def check(now: TableView) -> None:
             for tp, anchor in anchors.items():
-                position = now.position(app, tp) if now is not None else None
+                position = now.position(app, tp)
                 if position is not None and position.epoch >= anchor.epoch:
                     raise Moved(f"table {name} was anchored meanwhile")
 
@@ -205,6 +146,7 @@ class Anchors:
                 create=(schema or declared_schema(self.routing, name, spec)) if view is None else None,
                 spec=spec,
             ),
+            Expect(view),
             check,
         )
         log.info(Event.POSITIONS_ANCHORED, table=name, partitions=len(anchors), created=view is None)
@@ -212,13 +154,9 @@ class Anchors:
 
     def add_event_time(self, name: str, view: TableView) -> None:
         """Give a table of an earlier version the column `_event_time`, if it is still as in the view. Raises Moved."""
-
-        def check(now: TableView | None) -> None:
-            if now is None or now.fingerprint != view.fingerprint:
-                raise Moved(f"table {name} was changed meanwhile")
-
         metadata = self.metadata("event_time", view, {})
-        self.write(name, Change((), {}, metadata, evolve=with_event_time(view.schema_json)), check)
+        change = Change((), {}, metadata, evolve=with_event_time(view.schema_json))
+        self.write(name, change, Expect(view, columns=True))
         log.info(Event.EVENT_TIME_ADDED, table=name)
 
     def widen(self, name: str, view: TableView, schema: str, looked_through: int) -> None:
@@ -226,17 +164,15 @@ class Anchors:
 
         looked_through: the newest version whose operations this process has looked at.
         """
-
-        def check(now: TableView | None) -> None:
-            if now is None or now.fingerprint != view.fingerprint:
-                raise Moved(f"table {name} was changed meanwhile")
-
         metadata = self.metadata("widened", view, {}) | {"checked_through": looked_through}
-        self.write(name, Change((), {}, metadata, properties={ENABLED: "true"}, evolve=schema), check)
+        change = Change((), {}, metadata, properties={ENABLED: "true"}, evolve=schema)
+        self.write(name, change, Expect(view, columns=True))
 
-    def write(self, name: str, change: Change, check: Callable[[TableView | None], None]) -> None:
+    def write(
+        self, name: str, change: Change, expect: Expect, also: Callable[[TableView], None] | None = None
+    ) -> None:
         """One commit of start-up; any exception means: read everything again and see."""
-        commit_or_moved(self.lake.table(name), change, check)
+        commit_or_moved(self.lake.table(name), change, expect, also)
 
     def metadata(
         self, action: str, view: TableView | None, positions: Mapping[TopicPartition, Position]
@@ -263,13 +199,9 @@ class Anchors:
         if not new:
             return False
 
-        def check(now: TableView | None) -> None:
-            if now is None or now.table_id != letters.table_id:
-                raise Moved(f"table {DEAD_LETTERS} was replaced meanwhile")
-            self.require_letters(now, at or {})
-
         metadata = self.metadata("register", letters, {})
-        self.write(DEAD_LETTERS, Change((), {}, metadata, properties=new), check)
+        change = Change((), {}, metadata, properties=new)
+        self.write(DEAD_LETTERS, change, Expect(letters), lambda now: self.require_letters(now, at or {}))
         return True
 
     def require_letters(self, letters: TableView, at: Mapping[TopicPartition, Position]) -> None:

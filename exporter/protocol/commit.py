@@ -20,13 +20,14 @@ from typing import Any
 from exporter.core.coordination import Offer, OfferedClaim
 from exporter.core.evolved import fitting
 from exporter.core.order import StagingBudget
-from exporter.core.outcome import HeldBack, Landed, Outcome, Prepared, Refused, Report, Settled, Stale, Unknown, resolve
+from exporter.core.outcome import Held, Landed, Outcome, Prepared, Refused, Report, Settled, Stale, Unknown, resolve
 from exporter.core.user_metadata import claimed, user_metadata
 from exporter.core.writers import Claim, StagedFile
 from exporter.errors import InvariantBroken, TableUnreadable
 from exporter.faults import Fault, point
 from exporter.lake.change import Change
 from exporter.lake.lake import Lake
+from exporter.lake.settling import versions_of
 from exporter.lake.table import DeltaTable
 from exporter.log import get_logger
 from exporter.log_events import Event
@@ -152,12 +153,12 @@ class DeltaCommitter:
         self._based_on[event_type] = self.checked_through(event_type)
         commit_id = uuid.uuid4().hex
         if held := self._journal.begin(event_type, self._intents(event_type, ready, commit_id)):
-            ready, aside = [], [*aside, *(Settled(claim, HeldBack(held)) for claim in ready)]
+            ready, aside = [], [*aside, *(Settled(claim, Held(held)) for claim in ready)]
         tokens, lost = self._leased(ready)
         if lost:
             self._journal.settle(event_type, {}, [(claim.key.tp, commit_id) for claim in lost])
             ready = [claim for claim in ready if claim not in lost]
-            aside += [Settled(claim, HeldBack("its lease is lost")) for claim in lost]
+            aside += [Settled(claim, Held("its lease is lost")) for claim in lost]
         offers = tuple(replace(claim, offers=(*claim.offers, commit_id)) for claim in ready)
         return Prepared(event_type, commit_id, offers, tuple(aside), tokens, started)
 
@@ -286,9 +287,7 @@ class DeltaCommitter:
         An accident is named before its consequences.
         """
         event_type = table.event_type
-        if view is not None:
-            self.trusted.look_through(table, view.version, view)
-        view = self.require_ours(event_type, view, offers)
+        view = self._fresh(table, view, offers)
         self._based_on[event_type] = view.version
         columns = fitting(view, [file for claim in offers for file in claim.files])
         if columns is None:
@@ -298,6 +297,9 @@ class DeltaCommitter:
             if position != Position(claim.epoch, claim.expected):
                 raise _PositionsMoved(f"{claim.key.tp}: {position}, expected {claim.expected} in epoch {claim.epoch}")
         return None if columns == view.schema_json else columns
+
+    def _fresh(self, table: DeltaTable, view: TableView | None, offers: Sequence[Claim]) -> TableView:
+        return self.trusted.fresh(table, view, {claim.key.tp: claim.expected for claim in offers})
 
     def _look_or_unknown(
         self, table: DeltaTable, offers: Sequence[Claim], error: BaseException
@@ -318,19 +320,16 @@ class DeltaCommitter:
         self, table: DeltaTable, offers: Sequence[Claim], error: BaseException
     ) -> tuple[list[Settled], dict[str, int]]:
         """What became of the claims (protocol 4.4), and commit id -> version. Raises TableUnreadable."""
-        view = table.view()
-        if view is not None:
-            self.trusted.look_through(table, view.version, view)
-        view = self.require_ours(table.event_type, view, offers)
+        view = self._fresh(table, table.view(), offers)
         base = min(claim.base_version for claim in offers)
         commits = table.commits(base, view.version)
         if self.through is not None:
             self.through.heard(table.event_type, commits)
-        logged = {one: commit.version for commit in commits for one in commit.commit_ids}
+        logged = versions_of(commits)
         settled = []
         for claim in offers:
             ids = {commit_id for commit_id, version in logged.items() if version > claim.base_version}
-            outcome: Outcome | Stale | HeldBack = resolve(claim, ids, view.position(self._lake.app, claim.key.tp))
+            outcome: Outcome | Stale | Held = resolve(claim, ids, view.position(self._lake.app, claim.key.tp))
             if isinstance(outcome, Unknown) and (isinstance(error, _TableChanged) or table.not_synced(error)):
                 outcome = Stale(first_line(error) if table.not_synced(error) else str(error))
             settled.append(Settled(claim, outcome))

@@ -31,10 +31,9 @@ from exporter.errors import InvariantBroken
 from exporter.executor.letters import TYPE_STAGES, dead_letter_rows
 from exporter.lake.change import Change, add_action
 from exporter.lake.lake import Lake
-from exporter.lake.properties import check_properties
+from exporter.lake.settling import Expect, Moved, Unseen, settled
 from exporter.log import get_logger
 from exporter.log_events import Event
-from exporter.protocol.anchor import Moved
 from exporter.protocol.judging import recorded
 from exporter.protocol.origin import origin
 from exporter.stores.parquet import FileOrigin, GrowingFile
@@ -212,17 +211,14 @@ def _commit(
     change: Change,
     check: Callable[[TableView], None],
 ) -> None:
-    """To the dead letters, where they are as in the view, at that position, and the check passes. Raises Moved."""
+    """To the dead letters, where they are as in the view, at that position, and the check passes.
 
-    def all_checks(now: TableView | None) -> None:
-        if now is None or (now.table_id, now.fingerprint) != (letters.table_id, letters.fingerprint):
-            raise Moved(f"table {DEAD_LETTERS} was changed meanwhile")
-        check_properties(DEAD_LETTERS, now, lake.app)
-        if now.position(lake.app, tp) != position:
-            raise Moved(f"table {DEAD_LETTERS}, {tp}: another task was faster")
-        check(now)
-
-    lake.table(DEAD_LETTERS).commit(change, all_checks)
+    Raises Moved, or whatever Delta raised: it is tried again later, and no reading is begun again for it.
+    """
+    expect = Expect(letters, lake.app, {tp: position}, columns=True, ours=True)
+    ended = settled(lake.table(DEAD_LETTERS), change, expect.check(DEAD_LETTERS, check), letters)
+    if isinstance(ended, Unseen):
+        raise ended.error
 
 
 def letter_adds(origin: FileOrigin, raw: Any, reasons: Sequence[str]) -> tuple[dict[str, Any], ...]:

@@ -23,10 +23,10 @@ from exporter.core.writers import StagedFile
 from exporter.errors import InvariantBroken
 from exporter.faults import Fault, point
 from exporter.lake.change import Change, add_action
-from exporter.lake.properties import check_properties
+from exporter.lake.settling import Expect, Moved
 from exporter.log import get_logger
 from exporter.log_events import Event
-from exporter.protocol.anchor import Anchors, Moved
+from exporter.protocol.anchor import Anchors
 from exporter.protocol.origin import origin
 from exporter.stores.parquet import FileOrigin, GrowingFile
 from offsets import Invariant
@@ -84,12 +84,7 @@ class GapRows:
             by_tp[gap.tp].append(gap)
         files = [self._stage(letters, tp, position, by_tp[tp]) for tp, position in sorted(positions.items())]
 
-        def check(now: TableView | None) -> None:
-            if now is None or (now.table_id, now.fingerprint) != (letters.table_id, letters.fingerprint):
-                raise Moved(f"table {DEAD_LETTERS} was changed meanwhile")
-            check_properties(DEAD_LETTERS, now, app)
-            if any(now.position(app, tp) != position for tp, position in positions.items()):
-                raise Moved(f"the positions of table {DEAD_LETTERS} were moved meanwhile")
+        def check(now: TableView) -> None:
             if recorded_gaps(now.transactions, app) != known:
                 raise Moved("another task has recorded a gap")
             try:
@@ -108,6 +103,7 @@ class GapRows:
                 user_metadata=self._metadata("gap", letters, gaps),
                 adds=tuple(add_action(file, {**origin.tags(file.offsets), "gap": "true"}) for file, origin in files),
             ),
+            Expect(letters, app, positions, columns=True, ours=True),
             check,
         )
         for gap in gaps:
@@ -128,18 +124,9 @@ class GapRows:
         """Move one type past its gaps, all partitions in one commit."""
         app = self._anchors.lake.app
         before = {gap.tp: Position(gap.epoch, gap.offsets.first_offset - 1) for gap in gaps}
-
-        def check(now: TableView | None) -> None:
-            if now is None or now.table_id != view.table_id:
-                raise Moved(f"table {name} was replaced meanwhile")
-            check_properties(name, now, app)
-            for tp, position in before.items():
-                if now.position(app, tp) != position:
-                    raise Moved(f"table {name}, {tp}: {now.position(app, tp)} instead of {position}")
-
         versions = {str(AppId(app, gap.tp, gap.epoch)): gap.offsets.last_offset for gap in gaps}
         metadata = self._metadata("pass_gap", view, gaps)
-        self._anchors.write(name, Change(tuple(versions), versions, metadata), check)
+        self._anchors.write(name, Change(tuple(versions), versions, metadata), Expect(view, app, before, ours=True))
         log.info(Event.GAP_PASSED, table=name, positions={str(gap.tp): gap.offsets.last_offset for gap in gaps})
 
     def _metadata(self, action: str, view: TableView, gaps: Sequence[Gap]) -> dict[str, Any]:

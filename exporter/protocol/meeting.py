@@ -18,9 +18,10 @@ from exporter.core.writers import WriterKey
 from exporter.errors import InvariantBroken
 from exporter.kafka.topics import TopicReader
 from exporter.lake.properties import check_properties
+from exporter.lake.settling import Failed, Moved
 from exporter.log import get_logger
 from exporter.log_events import Event
-from exporter.protocol.anchor import ATTEMPTS_MAX, Anchors, Failed, Moved, Switched
+from exporter.protocol.anchor import ATTEMPTS_MAX, Anchors, Switched
 from exporter.protocol.reading import TABLE_THREADS, TablesReader
 from offsets import Invariant
 from offsets.crosscheck import TableState

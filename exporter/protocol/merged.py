@@ -24,6 +24,7 @@ from exporter.errors import InvariantBroken, TableUnreadable
 from exporter.faults import Fault, point
 from exporter.lake.change import Change
 from exporter.lake.lake import Lake
+from exporter.lake.settling import versions_of
 from exporter.lake.table import DeltaTable
 from exporter.log import get_logger
 from exporter.log_events import Event
@@ -175,9 +176,7 @@ class MergedCommits:
         told, properties = self._through_told(table, view, choice)
 
         def check(view: TableView | None) -> str | None:
-            if view is not None:
-                self._trusted.look_through(table, view.version, view)
-            view = self._trusted.require(event_type, view)
+            view = self._trusted.fresh(table, view)
             again = choose(app, view, choice.offers, {})
             if again.offers != choice.offers:
                 raise _ChooseAgain("; ".join(again.dropped.values()))
@@ -221,11 +220,8 @@ class MergedCommits:
 
         Raises TableUnreadable.
         """
-        view = table.view()
-        if view is not None:
-            self._trusted.look_through(table, view.version, view)
-        view = self._trusted.require(table.event_type, view)
-        logged = {one: commit.version for commit in table.commits(before, view.version) for one in commit.commit_ids}
+        view = self._trusted.fresh(table, table.view())
+        logged = versions_of(table.commits(before, view.version))
         found = settled(self._lake.app, view, choice.offers, logged)
         open_.settle(found.landed, found.dropped)
         return view, logged

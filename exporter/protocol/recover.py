@@ -20,8 +20,9 @@ from exporter.core.routing import Routing
 from exporter.errors import Fenced
 from exporter.kafka.topics import FirstPosition, TopicReader
 from exporter.lake.lake import Lake
+from exporter.lake.settling import Moved
 from exporter.protocol.advancing import Advance, Identities
-from exporter.protocol.anchor import ATTEMPTS_MAX, Anchors, Moved, Patience
+from exporter.protocol.anchor import ATTEMPTS_MAX, Anchors, Patience
 from exporter.protocol.drain import DrainRounds
 from exporter.protocol.judging import refusal, to_do, verdicts
 from exporter.protocol.meeting import MetTypes

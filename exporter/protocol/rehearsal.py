@@ -20,7 +20,8 @@ from exporter.errors import ConfigError, ExporterError
 from exporter.lake.change import Change
 from exporter.lake.properties import check_properties
 from exporter.lake.schema import refuses, schema_change
-from exporter.protocol.anchor import Anchors, Failed, declared_schema
+from exporter.lake.settling import Failed
+from exporter.protocol.anchor import Anchors, declared_schema
 from offsets.crosscheck import Switch
 from offsets.names import LOG_FOLDER
 from offsets.ranges import TopicPartition

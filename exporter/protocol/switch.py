@@ -24,9 +24,10 @@ from exporter.lake.change import Change
 from exporter.lake.properties import check_identity
 from exporter.lake.record_fields import kept, record_fields
 from exporter.lake.schema import SchemaChange, schema_change
+from exporter.lake.settling import Expect, Failed, Moved
 from exporter.log import get_logger
 from exporter.log_events import Event
-from exporter.protocol.anchor import Anchors, Failed, Moved, declared_schema
+from exporter.protocol.anchor import Anchors, declared_schema
 from exporter.protocol.condemn import Poisoned
 from exporter.protocol.drain import DrainRounds
 from exporter.protocol.planned import target_of
@@ -264,20 +265,12 @@ class Switcher:
     ) -> None:
         """olds: the positions that the seal replaces. Raises Moved if the table is no longer as in the view."""
 
-        def check(now: TableView | None) -> None:
-            if (now is None) != (view is None):
-                raise Moved(f"table {name} was created or removed meanwhile")
-            if now is None or view is None:
-                return
-            for tp, old in olds.items():
-                if now.position(self._anchors.lake.app, tp) != old:
-                    raise Moved(f"table {name}, {tp}: {now.position(self._anchors.lake.app, tp)} instead of {old}")
-            if now.listed_tables() != view.listed_tables():
+        def check(now: TableView) -> None:
+            if view is not None and now.listed_tables() != view.listed_tables():
                 raise Moved("a table of a type that was met meanwhile has to be sealed too")
-            if change.evolve is not None and now.fingerprint != view.fingerprint:
-                raise Moved(f"table {name} has got other columns meanwhile")
 
-        self._anchors.write(name, change, check)
+        expect = Expect(view, self._anchors.lake.app, olds, columns=change.evolve is not None)
+        self._anchors.write(name, change, expect, check)
 
 
 def _seal_versions(app: str, tp: TopicPartition, old: Position | None, new: Position) -> dict[str, int]:

@@ -53,6 +53,14 @@ class TrustedTables:
         check_properties(event_type, view, self.app)
         return view
 
+    def fresh(
+        self, table: DeltaTable, view: TableView | None, expected: Mapping[TopicPartition, int] | None = None
+    ) -> TableView:
+        """A snapshot of now, once its operations are looked at. expected: as in require(). Raises InvariantBroken."""
+        if view is not None:  # an accident is named before its consequences
+            self.look_through(table, view.version, view)
+        return self.require(table.event_type, view, expected)
+
     def meet(self, table: DeltaTable, view: TableView | None) -> str:
         """Trust a table that this process does not know from its recovery; why not, or empty.
 

@@ -23,9 +23,10 @@ from exporter.core.outcome import Committer
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.writers import Writer, WriterKey, Writers, park
 from exporter.errors import BrokerSilent, ConfigError
+from exporter.lake.settling import Failed, Moved
 from exporter.log import get_logger
 from exporter.log_events import Event
-from exporter.protocol.anchor import FAILURES_MAX, Failed, Moved, Switched
+from exporter.protocol.anchor import FAILURES_MAX, Switched
 from exporter.protocol.known import KnownTables
 from exporter.text import first_line
 from offsets.positions import Position

@@ -24,9 +24,9 @@ from exporter.core.writers import Fragment, WriterKey
 from exporter.errors import TableUnreadable
 from exporter.lake.lake import Lake
 from exporter.lake.promoting import Outgrown
+from exporter.lake.settling import Moved
 from exporter.log import get_logger
 from exporter.log_events import Event
-from exporter.protocol.anchor import Moved
 from exporter.protocol.known import KnownTables
 from exporter.text import first_line
 from offsets.table_log import TableView

@@ -18,9 +18,9 @@ from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.writers import PartitionPlan, Writer, WriterKey, Writers
 from exporter.faults import Fault, point
 from exporter.lake.lake import Lake
+from exporter.lake.settling import Moved
 from exporter.log import get_logger
 from exporter.log_events import Event
-from exporter.protocol.anchor import Moved
 from exporter.protocol.condemn import Poison, Poisoned
 from exporter.protocol.known import KnownTables
 from exporter.rounds.rounds import Rounds

@@ -4,7 +4,7 @@
                                                               ──> Refused  three in a row on what is ours: exit 75
                                                               ──> Unknown  the same files again, later; then parked
                                                               ──> Stale    dropped, staged again
-                                                              ──> HeldBack     the same files again, later
+                                                              ──> Held     the same files again, later
 
 Belongs to the loop's thread and changes the writers that it is handed; only the commits themselves run elsewhere, on
 frozen values. Which writers are due is the loop's to say.
@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from exporter.core.backoff import RETRY_SECS, Backoff
 from exporter.core.coordination import Commits
-from exporter.core.outcome import Committer, HeldBack, Landed, Refused, Report, Settled, Stale, Unknown, Unwritten
+from exporter.core.outcome import Committer, Held, Landed, Refused, Report, Settled, Stale, Unknown, Unwritten
 from exporter.core.writers import Claim, Writer, WriterKey, drop, freeze, landed, offered, park
 from exporter.errors import Fenced, StorageSilent
 from exporter.lake.lake import Lake
@@ -153,7 +153,7 @@ class Offers:
                 log.warning(Event.STAGED_FILES_DROPPED, table=claim.key.event_type, reason=outcome.reason)
                 writers[claim.key] = drop(writer)
                 self._refresh(writers, claim.key.event_type, now)
-            case HeldBack():
+            case Held():
                 self._hold(writers, writer, claim, now + RETRY_SECS)
             case Unwritten():
                 if self.watch.storage_is_out(now) or outcome.storage:

@@ -18,9 +18,9 @@ from exporter.core.outcome import Committer
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.writers import WriterKey, Writers
 from exporter.errors import InvariantBroken
+from exporter.lake.settling import Moved
 from exporter.log import get_logger
 from exporter.log_events import Event
-from exporter.protocol.anchor import Moved
 from exporter.protocol.condemn import Poison, Spared
 from exporter.protocol.known import KnownTables
 from exporter.text import first_line

@@ -16,8 +16,9 @@ from exporter.core.routing import DEAD_LETTERS
 from exporter.core.writers import WriterKey
 from exporter.errors import InvariantBroken
 from exporter.lake.change import Change
+from exporter.lake.settling import Moved
 from exporter.lake.table import DeltaTable
-from exporter.protocol.anchor import Anchors, Moved, Switched
+from exporter.protocol.anchor import Anchors, Switched
 from exporter.protocol.meeting import MetTypes
 from exporter.protocol.switch import Switcher
 from exporter.task.service import Service

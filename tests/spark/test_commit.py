@@ -26,8 +26,9 @@ from exporter.lake import log_files
 from exporter.lake.change import Change
 from exporter.lake.lake import Lake
 from exporter.lake.schema import table_schema
+from exporter.lake.settling import Failed
 from exporter.lake.table import DeltaTable
-from exporter.protocol.anchor import Anchors, Failed
+from exporter.protocol.anchor import Anchors
 from exporter.protocol.commit import DeltaCommitter
 from offsets import Invariant
 from offsets.names import AppId

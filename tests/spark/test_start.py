@@ -15,11 +15,11 @@ from exporter.kafka.topics import EARLIEST
 from exporter.lake.change import Change
 from exporter.lake.lake import Lake
 from exporter.lake.schema import refuses, table_schema
+from exporter.lake.settling import Moved
 from exporter.protocol import anchor
-from exporter.protocol.anchor import Anchors, Failed, Moved, Patience
+from exporter.protocol.anchor import Anchors, Patience
 from exporter.protocol.rehearsal import rehearse
 from offsets.crosscheck import Switch
-from offsets.names import AppId
 from offsets.positions import Position
 from offsets.ranges import TopicIdentity, TopicPartition
 from offsets.table_log import TableView
@@ -102,22 +102,6 @@ def test_what_nobody_can_explain_is_a_dependency_and_no_other_task(lake: Lake, m
     error = ended(lambda: anchors(lake, configuration).anchor_type("order", None, {TP: Position(0, -1)}, IDENTITIES))
     assert isinstance(error, TableUnwritable) and error.exit_code == 69
     assert "the disk mumbles" in error.message
-
-
-def test_a_lost_race_is_no_failure(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The table's version has changed since it was seen: everything is read again, however often that happens."""
-    configuration = routing(order=columns(id="long"))
-    anchored(lake, configuration, "order")
-    real = lake.table("order")
-    position = str(AppId("app", TP, 0))
-
-    def check(now: TableView | None) -> None:
-        assert now is not None
-        real.commit(Change((position,), {position: now.transactions[position] + 1}, {}), lambda _: None)
-
-    with pytest.raises(Moved) as moved:
-        anchors(lake, configuration).write("order", Change((position,), {position: 50}, {}), check)
-    assert not isinstance(moved.value, Failed)
 
 
 def switch(letters: int, through: int = 9, **positions: Position | None) -> dict[TopicPartition, Switch]:

@@ -27,15 +27,14 @@ from exporter.core.schemas import NO_SCHEMAS, KnownSchemas, SchemaColumns, calle
 from exporter.core.seen import Seen
 from exporter.core.user_metadata import user_metadata
 from exporter.core.writers import Fragment, PartitionPlan, StagedFile
-from exporter.errors import DependencyUnreachable, TableUnreadable
+from exporter.errors import DependencyUnreachable
 from exporter.faults import Fault, point
 from exporter.lake.change import Change, add_action
-from exporter.lake.properties import check_properties
 from exporter.lake.record_fields import kept, record_fields
+from exporter.lake.settling import Expect, Failed, Moved, Unseen, settled
 from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.operate.letters.replay_reading import COORDINATES, LettersSpan, ReplayReading
-from exporter.protocol.anchor import Failed, Moved
 from exporter.protocol.foreseen import Foreseeing
 from exporter.protocol.planned import PlannedColumns
 from exporter.rounds.read import run_order
@@ -167,10 +166,7 @@ class Feed:
         through = {tp: max(file.offsets.last_offset for file in files) for tp, files in staged.items()}
         files = [file for some in staged.values() for file in some]
 
-        def check(now: TableView | None) -> str | None:
-            if now is None or (now.table_id, now.fingerprint) != (view.table_id, view.fingerprint):
-                raise Moved(f"table {name} was changed meanwhile")
-            check_properties(name, now, app)
+        def check(now: TableView) -> str | None:
             if any(logged.rewinds for logged in table.commits(view.version, now.version)):
                 raise Moved(f"table {name} was taken back meanwhile")
             for tp, was in positions.items():
@@ -195,35 +191,23 @@ class Feed:
             user_metadata=self._metadata(name, commit_id, staged),
             adds=tuple(self._add(name, file, commit_id) for file in files),
         )
+        check_all = Expect(view, app, columns=True, ours=True).check(name, check)
         for _ in range(OFFERS_MAX):
             try:
-                version = table.commit(change, check)
+                ended = settled(table, change, check_all, view)
+            except FileNotFoundError as error:
+                raise Moved(str(error)) from error
+            if not isinstance(ended, Unseen):
                 break
-            except (Moved, FileNotFoundError) as moved:
-                raise Moved(str(moved)) from moved
-            except Exception as error:
-                refused, landed = error, self._landed(name, view, commit_id)
-                log.info(Event.COMMIT_REFUSED, table=name, reason=first_line(error), landed=landed)
-                if landed is not None:
-                    version = landed
-                    break
-                if table.not_synced(error):  # such files are not offered again (protocol/commit.py)
-                    raise Failed(table, error) from error
+            unseen = ended
+            log.info(Event.COMMIT_REFUSED, table=name, reason=first_line(unseen.error))
+            if table.not_synced(unseen.error):  # such files are not offered again (protocol/commit.py)
+                raise Failed(table, unseen.error) from unseen.error
         else:
-            now = table.view()
-            unchanged = now is not None and now.version == view.version
-            raise Failed(table, refused) if unchanged else Moved(f"table {name} was written again and again")
+            unchanged = unseen.view is not None and unseen.view.version == view.version
+            raise Failed(table, unseen.error) if unchanged else Moved(f"table {name} was written again and again")
         rows = sum(file.rows for file in files)
-        log.info(Event.DEAD_LETTERS_REPLAYED, table=name, rows=rows, files=len(files), version=version)
-
-    def _landed(self, name: str, before: TableView, commit_id: str) -> int | None:
-        """The version of the commit if it is in the table after all."""
-        table = self._lake.table(name)
-        now = table.view()
-        if now is None:
-            raise TableUnreadable(f"table {name} is gone")
-        logged = table.commits(before.version, now.version)
-        return next((one.version for one in logged if one.commit_id == commit_id), None)
+        log.info(Event.DEAD_LETTERS_REPLAYED, table=name, rows=rows, files=len(files), version=ended)
 
     def _metadata(self, name: str, commit_id: str, staged: Staged) -> dict[str, Any]:
         """userMetadata. No `partitions`: those are positions, and this commit moves none."""

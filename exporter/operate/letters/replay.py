@@ -29,10 +29,11 @@ from exporter.executor.judge_letters import IDS_DDL, JUDGED_DDL, RECORD, STAYS, 
 from exporter.executor.letters import TYPE_STAGES
 from exporter.faults import Fault, point
 from exporter.lake.lake import Lake
+from exporter.lake.settling import Moved
 from exporter.operate.letters.feed import NO_GROWTH, Feed
 from exporter.operate.letters.letters import CONDEMNED, GAP, Chosen
 from exporter.operate.letters.replay_reading import COORDINATES, ReplayReading, spans_of
-from exporter.protocol.anchor import Moved, Patience
+from exporter.protocol.anchor import Patience
 from exporter.protocol.deciding import looked_up
 from exporter.sql_text import json_setting, literals
 from exporter.text import first_line

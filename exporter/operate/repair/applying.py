@@ -21,18 +21,18 @@ from exporter.errors import DependencyUnreachable, Fenced
 from exporter.faults import Fault, point
 from exporter.lake.change import Change
 from exporter.lake.lake import Lake
+from exporter.lake.settling import Expect, Moved, commit_or_moved
 from exporter.lake.table import DeltaTable
 from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.operate.repair.reading import NothingToRepair
 from exporter.operate.repair.steps import WHERE, RepairRow, TableRepair
-from exporter.protocol.anchor import ATTEMPTS_MAX, Moved, Patience, commit_or_moved
+from exporter.protocol.anchor import ATTEMPTS_MAX, Patience
 from exporter.sql_text import literal
 from exporter.wal.journal import Journal
 from offsets.intents import Intent, IntentKey
 from offsets.names import AppId
 from offsets.rewind import Bound
-from offsets.table_log import TableView
 
 log = get_logger(__name__)
 
@@ -79,10 +79,6 @@ class Applying:
             point(Fault.AFTER_REPAIR)
             raise Moved(f"table {step.name}: rows were deleted")
 
-        def check(now: TableView | None) -> None:
-            if (now.version if now else -1) != (step.view.version if step.view else -1):
-                raise Moved(f"table {step.name} was written meanwhile")
-
         closed = [(row.tp, row.old.epoch) for row in step.rows if row.tp is not None and row.old is not None]
         condemned = [str(AppId(self._lake.app, tp, epoch, "condemned")) for tp, epoch in closed]
         change = Change(
@@ -106,7 +102,7 @@ class Applying:
             removes=step.files.removed,
             table_id=new_id,
         )
-        version = commit_or_moved(table, change, check)
+        version = commit_or_moved(table, change, Expect(step.view, alone=True))
         log.info(Event.TABLE_REPAIRED, table=step.name, action=self._action, partitions=len(step.rows),
                  files_removed=len(step.files.removed))  # fmt: skip
         self._journal.settle(step.name, {(intent.key.tp, commit_id): version for intent in intents}, [])

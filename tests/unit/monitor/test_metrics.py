@@ -14,7 +14,7 @@ from exporter import formats
 from exporter.arrow import kafka_time, years
 from exporter.core.coordination import CoordinationState
 from exporter.core.manifest import RoundResult
-from exporter.core.outcome import HeldBack, Landed, Refused, Report, Settled
+from exporter.core.outcome import Held, Landed, Refused, Report, Settled
 from exporter.core.reasons import CODES
 from exporter.core.writers import Claim, Fragment, PartitionPlan, StagedFile, WriterKey
 from exporter.executor import route
@@ -162,7 +162,7 @@ def test_a_commit_counts_once_per_outcome_and_the_failed_share_follows() -> None
 
     landed, refused = settled(Landed(Position(0, 2))), settled(Refused(None))
     watch.committed(Report("order", 1, 0.2, (landed, landed, refused)))
-    watch.committed(Report("order", None, 0.1, (settled(HeldBack("log")),)))
+    watch.committed(Report("order", None, 0.1, (settled(Held("log")),)))
     assert watch.totals.outcomes == {("order", "landed"): 1, ("order", "refused"): 1, ("order", "held"): 1}
     assert watch.totals.failed_share == 0.5
     assert Watch().totals.failed_share is None

@@ -15,8 +15,9 @@ from exporter.core.memory_committer import MemoryCommitter
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.core.writers import Fragment, PartitionPlan, StagedFile, Writer, WriterKey
 from exporter.errors import BrokerSilent, ConfigError, StorageSilent
+from exporter.lake.settling import Failed, Moved
 from exporter.lake.table import DeltaTable
-from exporter.protocol.anchor import Failed, Moved, Switched
+from exporter.protocol.anchor import Switched
 from exporter.protocol.known import KnownTables
 from exporter.stores.memory import MemoryStore
 from exporter.stores.s3 import S3Store

@@ -22,8 +22,8 @@ from exporter.core.value_format import JSON
 from exporter.core.writers import Fragment, PartitionPlan, StagedFile, Writer, WriterKey, integrate
 from exporter.errors import TableUnreadable
 from exporter.lake.schema import table_schema
+from exporter.lake.settling import Moved
 from exporter.lake.widening import CHANGES
-from exporter.protocol.anchor import Moved
 from exporter.protocol.known import KnownTables
 from exporter.protocol.planned import PlannedColumns
 from exporter.task.growing import AGAIN_MAX, WIDENING_TRIES_MAX, Growing, fitted

@@ -14,7 +14,7 @@ from exporter.core.roll import RollLimits
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.core.table_options import TableOptions
 from exporter.core.writers import Claim, PartitionPlan, StagedFile, Writer, WriterKey
-from exporter.protocol.anchor import Moved
+from exporter.lake.settling import Moved
 from exporter.protocol.condemn import Poisoned
 from exporter.protocol.known import KnownTables
 from exporter.stores.file import FileStore

@@ -12,7 +12,7 @@ from exporter.core.order import TableTarget
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.core.writers import Claim, Writer, WriterKey
 from exporter.errors import InvariantBroken
-from exporter.protocol.anchor import Moved
+from exporter.lake.settling import Moved
 from exporter.protocol.condemn import Spared
 from exporter.protocol.known import KnownTables
 from exporter.task.settling import Settling

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from exporter.core.outcome import HeldBack, Landed, Refused, Stale, Unknown
+from exporter.core.outcome import Held, Landed, Refused, Stale, Unknown
 from exporter.core.writers import Claim, StagedFile, WriterKey
 from exporter.errors import InvariantBroken
 from exporter.lake.change import Change
@@ -158,7 +158,7 @@ def test_a_required_log_out_of_reach_holds_the_commit_back() -> None:
     world.down = True
     report = world.committer.commit(NAME, [claim()])
     (held,) = report.settled
-    assert isinstance(held.outcome, HeldBack) and held.claim.offers == ()
+    assert isinstance(held.outcome, Held) and held.claim.offers == ()
     assert world.story == [] and world.journal.holds_commits
     landings, dead = world.journal.owed.get_nowait()
     assert (len(landings), len(dead)) == (0, 1), "what may have been written is called failed later"
@@ -256,7 +256,7 @@ def test_a_partition_whose_lease_is_lost_is_not_offered() -> None:
     world = World(lease={P0: None, P1: 5}.get)
     report = world.committer.commit(NAME, [claim(), claim(tp=P1)])
     by_tp = {one.claim.key.tp: one for one in report.settled}
-    assert isinstance(by_tp[P0].outcome, HeldBack) and by_tp[P0].claim.offers == ()
+    assert isinstance(by_tp[P0].outcome, Held) and by_tp[P0].claim.offers == ()
     assert isinstance(by_tp[P1].outcome, Landed)
     assert world.states() == ["failed", "completed"]
     assert {tp: said["token"] for tp, said in world.table.metadata["partitions"].items()} == {"events-1": 5}
@@ -277,7 +277,7 @@ def test_a_missing_table_is_told_with_the_command_that_makes_it(caplog: pytest.L
     del world.dynamo.tables["wal"]
     for _ in range(2):
         world.journal.down = False
-        assert isinstance(world.committer.commit(NAME, [claim()]).settled[0].outcome, HeldBack)
+        assert isinstance(world.committer.commit(NAME, [claim()]).settled[0].outcome, Held)
     said = [record.msg for record in caplog.records if isinstance(record.msg, dict)]
     advice = [line["advice"] for line in said if line["event"] == "wal_unreachable"]
     assert len(advice) == 1 and "exporter check --create-wal" in advice[0]
