@@ -32,7 +32,7 @@ from exporter.settings.derive_tables import DERIVE, Derive
 from exporter.settings.format_tables import SchemaRegistry, TopicFormats, ValueFormatTable
 from exporter.settings.kafka_client import KafkaClient
 from exporter.settings.places import Places
-from exporter.settings.reading import Reading
+from exporter.settings.reading import ReadingSettings
 from exporter.settings.recording import Recording
 from exporter.settings.rules import broken
 from exporter.settings.tables import FREE, TABLES, EventTimeTable, TypeFromTable
@@ -54,7 +54,7 @@ NOTHING: tuple[object, ...] = (None, "", (), {})
 """Defaults that mean: not given."""
 
 
-class Settings(Tending, Recording, Places, Coordinating, Reading):
+class Settings(Tending, Recording, Places, Coordinating, ReadingSettings):
     """Every setting that exists. Built by load(); the order of the reference and the example is that of the parts, the
     last one named first.
     """

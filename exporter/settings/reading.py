@@ -22,7 +22,7 @@ from exporter.settings.values import (
 )
 
 
-class Reading(Part):
+class ReadingSettings(Part):
     """See Settings (model.py), of which it is a part."""
 
     brokers: Brokers = Field(description="Kafka brokers to start from, as host:port.", examples=[("localhost:9092",)])

@@ -97,6 +97,7 @@ def command_lines(task: Process) -> list[str]:
     return [path.read_bytes().decode("latin-1") for pid in pids if (path := Path(f"/proc/{pid}/cmdline")).exists()]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_a_server_that_is_down_for_longer_than_a_token_is_an_outage(tmp_path: Path) -> None:
     """The task waits for it, as for brokers, and goes on: every client of it gets in again."""

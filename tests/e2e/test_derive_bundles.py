@@ -72,6 +72,7 @@ def menu(txn: int, product: str, price: float) -> dict[str, Any]:
     return {"type": "menu", "txn": txn, "done": True, "product": product, "price": price}
 
 
+@pytest.mark.long
 def test_an_order_waits_for_its_price(kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any) -> None:
     """By the settings of the page: the first order's row, then the second one's, then nothing."""
     text = re.findall(r"```toml\n(.*?)```", PAGE.read_text(), re.S)[0]

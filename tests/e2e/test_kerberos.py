@@ -14,7 +14,7 @@ import pytest
 from exporter.local.broker import create_topic
 from tests.support.doors import Doors
 from tests.support.kdc import REALM, Kdc
-from tests.support.lakes import Export, mixed, running, wrong_places
+from tests.support.lakes import Export, mixed, running, seldom, wrong_places
 from tests.support.services import produce
 
 pytest.importorskip("gssapi", reason="the package gssapi is not installed (extra `kerberos`)")
@@ -60,7 +60,7 @@ def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Realm]:
         yield Realm(kdc, broker, ours, others)
 
 
-@pytest.mark.parametrize("way", ["keytab", "cache"])
+@pytest.mark.parametrize("way", ["keytab", seldom("cache")])
 def test_a_whole_export_with_tickets(realm: Realm, tmp_path: Path, way: str) -> None:
     """By Python's clients and Spark's, then the audit; a keytab is enough by itself."""
     if way == "cache":

@@ -154,6 +154,7 @@ def row(offset: int, txn: str, done: bool = False, secs: int = 1000, v: int = 1)
     return 0, offset, secs, {"txn": txn, "done": done, "v": v}
 
 
+@pytest.mark.long
 def test_a_run_reads_only_the_files_past_its_cursor(spark: Any, tmp_path: Path) -> None:
     """Of forty commits of a source and as many runs' ledgers: those with a member that is open, or with what is new."""
     lake = Lake(spark, tmp_path, "app")
@@ -179,6 +180,7 @@ def test_a_run_reads_only_the_files_past_its_cursor(spark: Any, tmp_path: Path) 
     assert (job.plan().says, job.plan().ranges) == ("nothing is new", {})
 
 
+@pytest.mark.long
 def test_a_transaction_made_anew_has_all_of_its_members(spark: Any, tmp_path: Path) -> None:
     """`redo`: a late member of one that is done, and of one that had expired, brings the former ones with it."""
     lake = Lake(spark, tmp_path, "app")
@@ -196,6 +198,7 @@ def test_a_transaction_made_anew_has_all_of_its_members(spark: Any, tmp_path: Pa
     assert [line for line in job.audit() if not line.clean] == []
 
 
+@pytest.mark.long
 def test_rows_that_a_replay_puts_below_the_cursor_are_members(spark: Any, tmp_path: Path) -> None:
     """One that its transaction waited for, and one that is open from then on, and found by later runs."""
     lake = Lake(spark, tmp_path, "app")
@@ -215,6 +218,7 @@ def test_rows_that_a_replay_puts_below_the_cursor_are_members(spark: Any, tmp_pa
     assert [line for line in job.audit() if not line.clean] == []
 
 
+@pytest.mark.long
 def test_a_row_of_the_left_waits_for_its_other_side_and_is_given_alone_then(spark: Any, tmp_path: Path) -> None:
     """A left join within a time: whoever comes later begins a transaction of the same key."""
     lake = Lake(spark, tmp_path, "app")

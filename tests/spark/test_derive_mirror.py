@@ -121,6 +121,7 @@ def test_a_mirror_is_put_right_where_its_source_was_taken_back(raw: Raw, job: Ma
     require_clean(mirror)
 
 
+@pytest.mark.long
 def test_what_cannot_be_read_any_more_leads_to_a_full_pass(raw: Raw, job: Make, spark: Any) -> None:
     """The log of the source is cleaned up past the mirror's version, or the mirror was restored: all rows, and said."""
     mirror = job()
@@ -187,6 +188,7 @@ def test_of_two_processes_one_is_refused_and_told_by_whom(raw: Raw, job: Make, m
     assert first.run().idle
 
 
+@pytest.mark.long
 def test_a_range_that_is_taken_again_rewrites_nothing(raw: Raw, job: Make) -> None:
     """A full pass over rows that the mirror has changes no row and no file."""
     mirror = job()
@@ -202,6 +204,7 @@ def test_a_range_that_is_taken_again_rewrites_nothing(raw: Raw, job: Make) -> No
     assert raw.lake.derived("customers").logged(ran.version).added == ()
 
 
+@pytest.mark.long
 def test_deleted_keys_stay_hidden_until_they_are_old(raw: Raw, job: Make) -> None:
     """A late row does not bring one back; after the days of the settings the hidden row goes."""
     mirror = job(deleted_days=7)

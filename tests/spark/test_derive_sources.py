@@ -62,6 +62,7 @@ def require_clean(jobs: Sequence[Job]) -> None:
     assert [line for job in jobs for line in job.audit() if not line.clean] == []
 
 
+@pytest.mark.long
 def test_rows_of_others_are_no_source_s(spark: Any, tmp_path: Path) -> None:
     """Without `_kafka`, or of a topic partition without a position of the app: no run, first run, rebuild or audit
     takes them; a status says how many there are."""
@@ -92,6 +93,7 @@ def test_rows_of_others_are_no_source_s(spark: Any, tmp_path: Path) -> None:
         assert told["rows of others in order"] == 6
 
 
+@pytest.mark.long
 def test_a_quiet_job_is_proven_after_its_source_was_packed(spark: Any, tmp_path: Path) -> None:
     """OPTIMIZE and VACUUM took the files of the version of the last run: the audit reads a version that can be read,
     the rows that were there then. A lookup that nobody can read any more is said."""
@@ -125,6 +127,7 @@ def states(lake: Lake) -> dict[str, str]:
     return {row["_transaction"]: row["_state"] for row in derived(lake, "counted") if row["_output"] == "_done"}
 
 
+@pytest.mark.long
 def test_transactions_of_times_before_1970_expire_by_their_own_times(spark: Any, tmp_path: Path) -> None:
     """The newest event time that was seen is one before 1970 as well, and none where none was seen."""
     lake = Lake(spark, tmp_path, "app")

@@ -17,6 +17,7 @@ from exporter.lake import rows as reading
 from exporter.lake.lake import Lake
 from exporter.lake.rows import arrow_rows
 from exporter.stores.checkpoints import newest
+from tests.support.lakes import seldom
 
 pytestmark = pytest.mark.spark
 
@@ -28,6 +29,8 @@ CHECKPOINTS = {
     "statistics as columns": ({}, "struct"),
 }
 """Settings of the session, and what the table asks for."""
+OFTEN = ("v2, parquet", "statistics as columns")
+"""That are tried in each run; what the files of the others hold is tests/unit/stores/test_checkpoints.py's too."""
 ASKS = {
     "v2": "ALTER TABLE {t} SET TBLPROPERTIES ('delta.checkpointPolicy' = 'v2')",
     "struct": "ALTER TABLE {t} SET TBLPROPERTIES ('delta.checkpoint.writeStatsAsJson' = 'false', "
@@ -43,7 +46,7 @@ STATEMENTS = (
 )
 
 
-@pytest.mark.parametrize("kind", CHECKPOINTS)
+@pytest.mark.parametrize("kind", [one if one in OFTEN else seldom(one) for one in CHECKPOINTS])
 def test_the_log_s_files_tell_which_files_are_live(spark: Any, tmp_path: Path, kind: str) -> None:
     """Through rewritten files, deletion vectors, a restore and files that come back; behind each kind of checkpoint."""
     confs, asks = CHECKPOINTS[kind]

@@ -73,6 +73,7 @@ def test_late_rows_and_values_older_than_a_truncate_are_in_no_mirror(raw: Raw) -
     assert shown(raw, job) == {1: (None, 2), 2: (None, 3), 5: ("at", None)}
 
 
+@pytest.mark.long
 def test_a_truncate_that_the_dead_letters_tell_late_is_taken_when_it_is_told(raw: Raw) -> None:
     """Though its source has nothing new by then. Until then an audit has nothing to say, for nobody knows of it."""
     job = mirror_job(raw, BY_OFFSET, "orders")
@@ -89,6 +90,7 @@ def test_a_truncate_that_the_dead_letters_tell_late_is_taken_when_it_is_told(raw
     assert shown(raw, job) == {2: ("y", None)}
 
 
+@pytest.mark.long
 def test_what_a_mirror_was_taken_through_stays_known_when_the_dead_letters_are_cleared(raw: Raw) -> None:
     """And when the job is told to begin anew."""
     job = mirror_job(raw, ORDERS, "orders")
@@ -102,6 +104,7 @@ def test_what_a_mirror_was_taken_through_stays_known_when_the_dead_letters_are_c
     assert shown(raw, job) == {2: ("x", None)}
 
 
+@pytest.mark.long
 def test_a_truncate_of_an_earlier_version_says_its_time_by_its_value(raw: Raw) -> None:
     """Its reason does not; of what is no JSON, nothing tells it, and the job stops."""
     job = mirror_job(raw, ORDERS, "orders")
@@ -128,6 +131,7 @@ def test_a_job_stops_where_nothing_tells_which_rows_are_older(raw: Raw) -> None:
     assert rows_of(raw, "orders", "a") == {1: ("x",), 2: ("x",)}
 
 
+@pytest.mark.long
 def test_a_job_stops_at_a_truncate_or_ignores_it_as_the_settings_say(raw: Raw) -> None:
     """A stopped one goes on where the settings say otherwise; none was made of other rules."""
     raw.append([changed("I", 1, id=1, a="x")])

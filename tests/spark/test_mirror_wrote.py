@@ -84,6 +84,7 @@ def filled(raw: Raw, job: MirrorJob, late: Sequence[Mapping[str, Any]], name: st
     return found
 
 
+@pytest.mark.long
 def test_a_late_row_fills_a_new_column_that_was_not_sent_before(lake: Lake) -> None:
     """And none that a newer row of the envelope wrote, though there was no column of it then."""
     raw = made(lake, "order", ddl=f"id BIGINT, a STRING, b BIGINT, {CDC}")
@@ -92,6 +93,7 @@ def test_a_late_row_fills_a_new_column_that_was_not_sent_before(lake: Lake) -> N
     assert filled(raw, mirror_job(raw, ORDERS, "orders"), late, "orders") == {1: ("x", "y"), 2: ("x", None)}
 
 
+@pytest.mark.long
 def test_a_late_patch_fills_a_new_column_that_no_newer_one_lists(lake: Lake) -> None:
     """A patch that lists a name before there is a column of it wrote null there, also one that comes late itself."""
     raw = made(lake)
@@ -105,6 +107,7 @@ def test_a_late_patch_fills_a_new_column_that_no_newer_one_lists(lake: Lake) -> 
     assert filled(raw, job, late, "customers") == {1: ("x", None), 2: ("z", None), 3: ("x", "y")}
 
 
+@pytest.mark.long
 def test_a_mirror_goes_on_where_a_restore_took_a_column_of_its_source_back(lake: Lake) -> None:
     """No row was lost, so nothing is made anew: the mirror keeps the column, and has nothing in it."""
     raw = made(lake)

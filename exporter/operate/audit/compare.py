@@ -29,7 +29,15 @@ from exporter.operate.audit.plain import Plain
 from exporter.operate.audit.records import WHOLE_BYTES_MAX, AuditedRecord, AuditedStretch
 from exporter.operate.audit.rows import AuditedTable, TableRow, TableRows
 from exporter.operate.audit.tally import AuditTally, Place
-from exporter.operate.audit.verdicts import WHOLE_SLOT, WHOLE_STAGES, Expect, ExpectedSlot, Stands, Verdict, verdicts
+from exporter.operate.audit.verdicts import (
+    WHOLE_SLOT,
+    WHOLE_STAGES,
+    ExpectedSlot,
+    SlotExpects,
+    Stands,
+    Verdict,
+    verdicts,
+)
 from exporter.proof.codes import EARLIER, EITHER, LETTERS, NOT_HERE, UNKNOWN, WHOLE
 from exporter.proof.contents import changes
 from exporter.proof.contents.compare import NOTHING_SURE, Configured, Difference
@@ -221,7 +229,7 @@ class Comparison:
     def _slots(self, at: At, told: ComparedRecord) -> Iterator[ExpectedSlot]:
         """What a record asks of each slot of its offset."""
         if told.own is None:
-            yield ExpectedSlot(WHOLE_SLOT, Expect(UNKNOWN, must=False))
+            yield ExpectedSlot(WHOLE_SLOT, SlotExpects(UNKNOWN, must=False))
             return
         takers = told.takers[told.own.routing]
         later = [number for number in told.takers if self._replays]
@@ -236,7 +244,7 @@ class Comparison:
             expected = self._judges[told.own.routing].expected(told.seen, taker)
             must = self.known.must(expected, *at, told.own)
             again = [self._again(told, one, number) for one in later]
-            yield ExpectedSlot(number, Expect(expected, must, place == 0, again))
+            yield ExpectedSlot(number, SlotExpects(expected, must, place == 0, again))
 
     def _again(self, told: ComparedRecord, number: int, slot: int) -> int:
         """Where a record belongs by a configuration that has come since, in a slot."""

@@ -38,7 +38,7 @@ COUNTED = (FILTERED, UNROUTED, EARLIER_UNROUTED)
 """What is only to be counted; so is what a filter takes out."""
 
 
-class Expect(NamedTuple):
+class SlotExpects(NamedTuple):
     """What a record asks of a slot. must: it certainly has a row. leads: the slot counts the record.
 
     again: expected codes by each configuration that has come since, where there are replays.
@@ -76,7 +76,7 @@ class ExpectedSlot:
     """One slot of an offset: what its record expects of it, and its rows."""
 
     number: int
-    expect: Expect | None
+    expect: SlotExpects | None
     rows: list[Stands] = field(default_factory=list)
     twin: bool = False
     expected: int | None = None
