@@ -253,14 +253,6 @@ def _midnight(text: str) -> datetime:
     return datetime.combine(date.fromisoformat(text), time.min, timezone.utc)
 
 
-def _monday(text: str) -> datetime:
-    """Raises ValueError for another day."""
-    midnight = _midnight(text)
-    if midnight.weekday() != 0:
-        raise ValueError(f"no Monday: {text!r}")
-    return midnight
-
-
 def _month_key(micros: int) -> int:
     moment = _EPOCH + timedelta(microseconds=micros)
     return (moment.year - 1970) * 12 + moment.month - 1
@@ -316,7 +308,7 @@ UNITS: dict[str, Unit] = {
             "week",
             7 * _DAY_US,
             (Column("week", "date", lambda begin: begin.date().isoformat()),),
-            lambda texts: _monday(texts[0]),
+            lambda texts: _midnight(texts[0]),
             first_us=-3 * _DAY_US,  # 1970 began on a Thursday
             named=True,
         ),

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import pytest
 
-from exporter.errors import InvariantBroken, TableUnreadable
+from exporter.errors import InvariantBroken, StorageSilent, TableUnreadable
 from exporter.lake.change import Change
 from exporter.lake.settling import Check, Expect, Failed, Moved, Unseen, commit_or_moved, settled, told
 from exporter.lake.table import DeltaTable
@@ -225,8 +225,8 @@ def test_who_may_read_again_is_told_whether_anybody_else_was_at_work(place: Plac
     with pytest.raises(Moved, match="table order: ") as moved:
         commit_or_moved(place.table, place.change(), Expect(place.read), lambda now: place.others_write(14))
     assert not isinstance(moved.value, Failed) and place.at() == 14
-    place.reply_is_lost(arrived=False, error=TableUnreadable("the store is out"))
-    with pytest.raises(TableUnreadable):
+    place.reply_is_lost(arrived=False, error=StorageSilent("the store is out"))
+    with pytest.raises(StorageSilent):
         commit_or_moved(place.table, place.change(), Expect(place.table.view()))
 
 

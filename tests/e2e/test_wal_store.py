@@ -144,7 +144,7 @@ def test_a_commit_costs_two_writes_per_type_and_partition(store: Store) -> None:
 
 
 def test_history_expires_and_the_newest_of_a_key_never_does(store: Store) -> None:
-    """expires_at stands on what a later commit or a failure retired, wal_keep_days ahead."""
+    """expires_at stands on what a later commit or a failure retired, two weeks ahead."""
     log = store.log(now=1_000_000_000)
     for number in (1, 2, 3):
         log.start([intent(f"c{number}", number)])

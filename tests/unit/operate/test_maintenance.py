@@ -85,7 +85,7 @@ def test_what_was_packed_is_not_due_again(sizes: list[int], bytes_max: int) -> N
 def test_a_retention_that_could_reach_a_staged_file_is_not_safe(
     retention: str, stage_age_secs: float, safe: bool
 ) -> None:
-    """One day, stage_age_max_secs and an hour: what cannot be read is not safe."""
+    """One day, the age of staged files and an hour: what cannot be read is not safe."""
     assert protects_staged(retention, stage_age_secs) is safe
 
 

@@ -208,7 +208,7 @@ def test_a_completion_that_is_owed_holds_its_table_back_and_no_other() -> None:
 
 
 def test_a_running_task_finds_a_table_that_was_taken_back_and_looks_twice() -> None:
-    """Each wal_verify_secs; one bad reading alone stops nothing."""
+    """Each time that it is due; one bad reading alone stops nothing."""
     table = FakeTable("order", {P0: 29})
     world = World(order=table)
     world.wal.record([completed(29, 3)])
