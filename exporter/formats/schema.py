@@ -8,33 +8,17 @@ too; a mark of a JSON text stands at the very field that holds it. Pure.
 from __future__ import annotations
 
 import json
-import re
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from exporter.arrow.spark_types import arrow_scalar
 from exporter.core.columns import EVOLVED, JSON_TEXT
 from exporter.errors import ConfigError
 from exporter.formats.marks import JSON_MARK, evolved_mark
 
 SCHEMA_DEPTH_MAX = 50
 """Levels of struct, array and map; far below what any JSON engine in use can recurse."""
-
-_PRIMITIVES: dict[str, pa.DataType] = {
-    "string": pa.string(),
-    "byte": pa.int8(),
-    "short": pa.int16(),
-    "integer": pa.int32(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "boolean": pa.bool_(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", "UTC"),
-    "timestamp_ntz": pa.timestamp("us"),
-    "binary": pa.binary(),
-}
-_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 
 
 def arrow_schema(spark_schema_json: str, event_type: str, form: str) -> pa.Schema:
@@ -123,13 +107,10 @@ class _Declared:
         raise self._unsupported(str(kind), at.path)
 
     def _primitive(self, name: str, path: str) -> pa.DataType:
-        found = _PRIMITIVES.get(name)
-        if found is not None:
-            return found
-        decimal = _DECIMAL.fullmatch(name)
-        if decimal:
-            return pa.decimal128(int(decimal[1]), int(decimal[2]))
-        raise self._unsupported(name, path)
+        found = arrow_scalar(name)
+        if found is None:
+            raise self._unsupported(name, path)
+        return found
 
     def _unsupported(self, kind: str, path: str) -> ConfigError:
         what = f"type {kind.upper()} has no {self._form} form here"

@@ -8,23 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from exporter.arrow.spark_types import spark_scalar
 from exporter.core.columns import Names, never_added
 from exporter.formats.typed.typed import KEPT
-
-_NAMES = {
-    pa.string(): "string",
-    pa.int8(): "byte",
-    pa.int16(): "short",
-    pa.int32(): "integer",
-    pa.int64(): "long",
-    pa.float32(): "float",
-    pa.float64(): "double",
-    pa.bool_(): "boolean",
-    pa.date32(): "date",
-    pa.timestamp("us", "UTC"): "timestamp",
-    pa.timestamp("us"): "timestamp_ntz",
-    pa.binary(): "binary",
-}
 
 
 @dataclass(frozen=True)
@@ -80,6 +66,4 @@ def _spark_type(kind: pa.DataType, refused: dict[str, str], path: str) -> Any:
     if kind == KEPT:
         refused[path] = "no column can hold it"
         return None
-    if pa.types.is_decimal(kind):
-        return f"decimal({kind.precision},{kind.scale})"
-    return _NAMES[kind]
+    return spark_scalar(kind)

@@ -14,6 +14,8 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from exporter.arrow.spark_types import decimal_digits
+
 ENABLED = "delta.enableTypeWidening"
 """Property of a table with widened columns. Delta raises the protocol to reader 3 and writer 7 with it."""
 CHANGES = "delta.typeChanges"
@@ -28,18 +30,17 @@ _WIDER: Mapping[str, Collection[str]] = {
 }
 """Type -> those that hold each of its values, and that readers make of it by themselves. DOUBLE is not one of LONG, it
 would round; nor is TIMESTAMP one of DATE: that would depend on a time zone."""
-_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 
 
 def is_wider(have: Any, want: Any) -> bool:
     """Whether a column of the type `have` may become one of `want`; both as Spark writes a type in JSON."""
     if not isinstance(have, str) or not isinstance(want, str) or have == want:
         return False
-    old, new = _DECIMAL.fullmatch(have), _DECIMAL.fullmatch(want)
+    old, new = decimal_digits(have), decimal_digits(want)
     if old is None or new is None:
         return want in _WIDER.get(have, ())
-    scale = int(new[2]) - int(old[2])
-    return scale >= 0 and int(new[1]) - int(old[1]) >= scale
+    scale = new[1] - old[1]
+    return scale >= 0 and new[0] - old[0] >= scale
 
 
 def change(have: str, want: str, within: Sequence[str]) -> dict[str, str]:

@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pyarrow as pa
 
-from exporter.arrow.kafka_time import US
+from exporter.arrow.spark_types import arrow_scalar
 from exporter.shape.engine import quoted
 
-_PRIMITIVES: dict[str, tuple[pa.DataType, str]] = {
-    "boolean": (pa.bool_(), "BOOLEAN"),
-    "byte": (pa.int8(), "TINYINT"),
-    "short": (pa.int16(), "SMALLINT"),
-    "integer": (pa.int32(), "INTEGER"),
-    "long": (pa.int64(), "BIGINT"),
-    "float": (pa.float32(), "FLOAT"),
-    "double": (pa.float64(), "DOUBLE"),
-    "string": (pa.string(), "VARCHAR"),
-    "binary": (pa.binary(), "BLOB"),
-    "date": (pa.date32(), "DATE"),
-    "timestamp": (US, "TIMESTAMP WITH TIME ZONE"),
-    "timestamp_ntz": (pa.timestamp("us"), "TIMESTAMP"),
+_SQL = {
+    "boolean": "BOOLEAN",
+    "byte": "TINYINT",
+    "short": "SMALLINT",
+    "integer": "INTEGER",
+    "long": "BIGINT",
+    "float": "FLOAT",
+    "double": "DOUBLE",
+    "string": "VARCHAR",
+    "binary": "BLOB",
+    "date": "DATE",
+    "timestamp": "TIMESTAMP WITH TIME ZONE",
+    "timestamp_ntz": "TIMESTAMP",
 }
-_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
-
+"""Scalars, but decimals, as DuckDB's SQL spells them."""
 _OF_DUCKDB = {
-    **{sql.lower(): spark for spark, (_, sql) in _PRIMITIVES.items()},
+    **{sql.lower(): spark for spark, sql in _SQL.items()},
     "utinyint": "short",
     "usmallint": "integer",
     "uinteger": "long",
@@ -47,11 +45,11 @@ class NoSuchKind(ValueError):
 
 
 def arrow_type(spark: Any) -> pa.DataType:
-    """The Arrow type of a Spark type, with the names that decoders give to elements and values."""
+    """The Arrow type of a Spark type, with the names that decoders give to elements and values. Raises KeyError."""
     if isinstance(spark, str):
-        if decimal := _DECIMAL.fullmatch(spark):
-            return pa.decimal128(int(decimal[1]), int(decimal[2]))
-        return _PRIMITIVES[spark][0]
+        if (found := arrow_scalar(spark)) is None:
+            raise KeyError(spark)
+        return found
     if spark["type"] == "struct":
         return pa.struct([pa.field(one["name"], arrow_type(one["type"])) for one in spark["fields"]])
     if spark["type"] == "array":
@@ -62,7 +60,7 @@ def arrow_type(spark: Any) -> pa.DataType:
 def sql_type(spark: Any) -> str:
     """A Spark type as DuckDB's SQL spells it."""
     if isinstance(spark, str):
-        return _PRIMITIVES[spark][1] if spark in _PRIMITIVES else spark.upper()
+        return _SQL.get(spark) or spark.upper()
     if spark["type"] == "struct":
         fields = [f"{quoted(one['name'])} {sql_type(one['type'])}" for one in spark["fields"]]
         return f"STRUCT({', '.join(fields)})"

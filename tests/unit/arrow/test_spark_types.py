@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import StructType
 
 from exporter.arrow.own_columns import DEAD_LETTER_SCHEMA
-from exporter.arrow.spark_types import as_ddl, as_json
+from exporter.arrow.spark_types import SCALARS, arrow_scalar, as_ddl, as_json, decimal_digits, spark_scalar
 from exporter.executor.judge_letters import JUDGED_DDL
 from exporter.executor.manifest import MANIFEST_DDL
 from exporter.fetch.ranges import DDL
@@ -73,3 +74,20 @@ def test_a_type_that_no_column_of_ours_has_is_refused() -> None:
         as_json(pa.float16())
     with pytest.raises(KeyError):
         as_ddl([pa.field("a", pa.float16())])
+
+
+def test_a_scalar_is_the_same_type_each_way() -> None:
+    """As Spark itself has it in Arrow; of each name one, and of each type one."""
+    for name in (*SCALARS, "decimal(9,0)", "decimal(38,18)"):
+        kind = arrow_scalar(name)
+        assert kind is not None and spark_scalar(kind) == name
+        assert kind == arrow_of_spark(StructType().add("a", name)).field("a").type
+    assert len({*SCALARS.values()}) == len(SCALARS)
+
+
+@pytest.mark.parametrize("name", ["variant", "void", "decimal", "decimal(9, 0)", "xdecimal(9,0)", "INT", ""])
+def test_what_no_column_can_be_of_is_none(name: str) -> None:
+    """Whoever asks says what that means there."""
+    assert arrow_scalar(name) is None and decimal_digits(name) is None
+    with pytest.raises(KeyError):
+        spark_scalar(pa.uint8())
