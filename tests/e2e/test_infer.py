@@ -86,7 +86,7 @@ def verb(spark: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterato
     """Types a verb, in this process and on the tests' session, in an empty folder; its exit code."""
     monkeypatch.setattr("exporter.spark.session.start", lambda *_, **__: Kept(spark))
     monkeypatch.setattr("exporter.spark.session.starting", lambda *_: lambda: Kept(spark))
-    for name, value in {"SPARK_MASTER": "local[2]", "POLL_SECS": "0.2", "SESSION_TIMEOUT_MS": "6000"}.items():
+    for name, value in {"SPARK_MASTER": "local[2]", "POLL_SECS": "0.2", "SESSION_TIMEOUT_SECS": "6"}.items():
         monkeypatch.setenv(f"EXPORTER_{name}", value)
     monkeypatch.chdir(tmp_path)
     yield lambda *arguments: _exit_code(lambda: cli([*arguments], standalone_mode=False))
