@@ -24,7 +24,7 @@ def test_every_invariant_has_a_mutant_of_the_real_code_that_the_model_finds() ->
     for invariant, module, name, _, _ in rows():
         mutant = known[name]
         assert mutant.expected, f"{name} is held by something else"
-        files = {file for file, _, _ in mutant.edits}
+        files = {one.file for one in mutant.edits}
         assert module in files and not any(file.startswith("tests/") for file in files), f"{invariant}: {files}"
 
 

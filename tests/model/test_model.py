@@ -35,6 +35,7 @@ from tests.model import proven as proven_module
 from tests.model.condemn_world import START as ABOUT_TO_READ
 from tests.model.condemn_world import CondemnScope, CondemnWorld
 from tests.model.derive_world import START, DeriveScope, DeriveWorld
+from tests.model.edits import Edit
 from tests.model.evolve_world import EvolveScope, EvolveWorld
 from tests.model.fan_world import FanScope, FanWorld
 from tests.model.met_world import MetScope, MetWorld
@@ -545,7 +546,8 @@ def test_a_mutant_is_proven_no_more_once_anything_that_its_search_reads_has_chan
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its own text, what is expected of it, the module that it edits, a module far below, the world, the search."""
-    mutant = Mutant("one", "a rule", (("exporter/core/writers.py", "a", "b"),), frozenset({"ONCE"}), {}, "pair")
+    edit = Edit("exporter.core.writers.drop", "drop", "filtered=0")
+    mutant = Mutant("one", "a rule", (edit,), frozenset({"ONCE"}), {}, "pair")
     before = digest(mutant)
     real = proven_module.text_of
     for file in ("exporter/core/writers.py", "offsets/ranges.py", "tests/model/pair_world.py", "tests/model/search.py"):
@@ -557,9 +559,9 @@ def test_a_mutant_is_proven_no_more_once_anything_that_its_search_reads_has_chan
     assert digest(mutant) == before
 
 
-def test_a_mutant_whose_text_is_gone_fails_loudly() -> None:
+def test_a_mutant_whose_rule_is_gone_fails_loudly() -> None:
     """A rule that was rewritten is not silently left untested."""
-    gone = Mutant("gone", "a text that is nowhere", (("exporter/core/writers.py", "no such text", ""),), frozenset())
+    gone = Mutant("gone", "a rule that is nowhere", (Edit("exporter.core.writers.drop", "drop", "no_rule"),), NOTHING)
     with pytest.raises(ValueError, match="0 times, not once"):
         run(gone)
 
