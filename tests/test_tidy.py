@@ -143,6 +143,14 @@ def every_test_states_its_fact(source: Source) -> Iterator[object]:
             yield node.name
 
 
+def a_mark_stands_on_a_test(source: Source) -> Iterator[object]:
+    """On a helper it does nothing: one that was put between a mark and its test takes the mark away."""
+    for node in source.all(ast.FunctionDef, ast.AsyncFunctionDef):
+        marks = [ast.unparse(one) for one in node.decorator_list if ast.unparse(one).startswith("pytest.mark.")]
+        if marks and not node.name.startswith("test_"):
+            yield f"{node.name}: {marks}"
+
+
 def is_broad(kind: ast.expr | None) -> bool:
     """True for nothing, Exception, BaseException, and tuples that hold one of them."""
     parts = kind.elts if isinstance(kind, ast.Tuple) else [kind]
@@ -193,6 +201,7 @@ RULES: Mapping[Rule, tuple[str, ...]] = {
     nothing_that_guards_data_is_an_assert: OUR_CODE,
     no_text_of_the_package_names_a_file_that_is_not_installed: OUR_CODE,
     every_test_states_its_fact: ("tests",),
+    a_mark_stands_on_a_test: ("tests",),
 }
 """What each file keeps by itself, and the folders in which it does."""
 
@@ -238,6 +247,7 @@ def test_tests_of_a_group_are_run_by_one_process(request):
         (a_constructor_takes_few_arguments, "class A:\n    def __init__(self, a, b, c, d, e, f, g, *, h, i): ..."),
         (every_module_opens_with_what_it_is_for, "x = 1"),
         (every_test_states_its_fact, "class A:\n    def test_a(): ..."),
+        (a_mark_stands_on_a_test, "@pytest.mark.long\ndef helper(): ..."),
         (no_error_is_swallowed, "try:\n    f()\nexcept:\n    raise"),
         (no_error_is_swallowed, "try:\n    f()\nexcept (OSError, Exception):\n    pass"),
         (no_error_is_swallowed, "with contextlib.suppress(Exception): f()"),

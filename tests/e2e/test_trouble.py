@@ -105,7 +105,6 @@ def skipped(e: Export, spark: Any, offsets: str, apply: bool) -> list[RepairRow]
         return repair(made, "skip", "", FirstPosition(), apply, None, wanted)
 
 
-@pytest.mark.long
 def spared(e: Export, spark: Any, tp: TopicPartition, offset: int) -> None:
     """What a task commits whose rounds end on the record."""
     with e.bench(spark) as bench:
@@ -115,6 +114,7 @@ def spared(e: Export, spark: Any, tp: TopicPartition, offset: int) -> None:
         spare(bench.lake, Poisoned(plan, at, letters.version), "it ends its task")
 
 
+@pytest.mark.long
 def test_a_batch_that_is_damaged_on_the_broker_holds_up_its_partition_until_it_is_skipped(
     tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
