@@ -203,7 +203,7 @@ def parse(folder: str, unit: str = "") -> Partition:
 
 def of_columns(names: Sequence[str], unit: str = "") -> Spec | None:
     """The spec whose partition columns these are, in their order. unit: that the table names; empty if none."""
-    for one in [UNITS[unit]] if unit in UNITS else [] if unit else _LONGEST_FIRST:
+    for one in _TOLD_BY.get(unit, ()):
         own = tuple(column.name for column in one.columns)
         if tuple(names[: len(own)]) == own:
             rest = tuple(names[len(own) :])
@@ -220,7 +220,7 @@ def time_text(folder: str) -> str:
     for unit in (one.name for one in UNITS.values() if one.named):
         with suppress(BadPartition):
             texts.append(parse(folder, unit).time_text)
-    return max(texts)
+    return next(filter(None, texts), "")
 
 
 def may_be_identity(name: str) -> bool:
@@ -316,6 +316,8 @@ UNITS: dict[str, Unit] = {
 }
 """What `partition_by` can be."""
 _LONGEST_FIRST = sorted((unit for unit in UNITS.values() if not unit.named), key=lambda unit: -len(unit.columns))
+_TOLD_BY = {"": _LONGEST_FIRST, **{name: [unit] for name, unit in UNITS.items()}}
+"""The unit that a table names, or none -> what its columns may be of."""
 TIME_NAMES = frozenset(column.name for unit in _LONGEST_FIRST for column in unit.columns)
 """Names that no column in its own right may have, compared in lower case: they tell a unit."""
 DAY = Spec()

@@ -1,8 +1,8 @@
 """A task in coordinated mode: one thread hears the control topic, and feeds the task's member and its leader.
 
-    the loop ── occasion, submit, rolled > RoundMember ──┐
-                                                   ├── say ──> Channel ── hear ──┬──> RoundMember
-                                          Leader ──┘                             └──> Leader
+    the loop ── occasion, submit, rolled ──> RoundMember ──┐
+                                                           ├── say ──> Channel ── hear ──┬──> RoundMember
+                                                  Leader ──┘                             └──> Leader
 """
 
 from __future__ import annotations

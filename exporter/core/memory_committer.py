@@ -143,7 +143,7 @@ class MemoryCommitter:
     def checked_through(self, event_type: str) -> int:
         return self._checked.get(event_type, -1)
 
-    def require_ours(self, event_type: str, view: TableView | None, offers: Sequence[Claim] = ()) -> TableView:
+    def require_ours(self, event_type: str, view: TableView | None) -> TableView:
         if view is None or view.table_id != self._trusted.get(event_type, view.table_id):
             raise broken(Invariant.MONOTONE, f"table {event_type} is not the one that was trusted")
         return view
@@ -154,7 +154,7 @@ class MemoryCommitter:
     def prepare(self, event_type: str, claims: Sequence[Claim]) -> Prepared:
         self._require_whole(event_type, claims)
         table = self.tables.get(event_type)
-        self.require_ours(event_type, self.view(event_type), claims)
+        self.require_ours(event_type, self.view(event_type))
         gone = table.gone if table is not None else set()
         lacking = [claim for claim in claims if any(file.path in gone for file in claim.files)]
         aside = tuple(Settled(claim, Stale("a staged file cannot be read")) for claim in lacking)
@@ -191,7 +191,7 @@ class MemoryCommitter:
 
     def found(self, prepared: Prepared) -> Report | None:
         table = self.tables[prepared.event_type]
-        self.require_ours(prepared.event_type, self.view(prepared.event_type), prepared.offers)
+        self.require_ours(prepared.event_type, self.view(prepared.event_type))
         settled = [Settled(claim, self._looked_up(table, claim, changed=False)) for claim in prepared.offers]
         if any(isinstance(one.outcome, Unknown) for one in settled):
             return None

@@ -134,5 +134,5 @@ class Committer(Protocol):
     def commit(self, event_type: str, claims: Sequence[Claim]) -> Report:
         """Offer the claims in one commit and settle each. Deletes nothing (TEMP). Raises InvariantBroken to stop."""
 
-    def require_ours(self, event_type: str, view: TableView | None, offers: Sequence[Claim] = ()) -> TableView:
+    def require_ours(self, event_type: str, view: TableView | None) -> TableView:
         """The view, if the table is the trusted one and may be written. Raises InvariantBroken."""

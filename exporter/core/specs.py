@@ -21,10 +21,6 @@ class Specs:
     def of(self, event_type: str) -> Spec:
         return DAY if event_type == DEAD_LETTERS else self.named.get(event_type, self.others)
 
-    def with_tables(self, views: Mapping[str, TableView]) -> Specs:
-        """The same, but each of these tables has its own."""
-        return Specs({**self.named, **{name: table_spec(view) for name, view in views.items()}}, self.others)
-
     def refused(self, event_type: str, view: TableView) -> ConfigError | None:
         """What to tell if the settings cut a table otherwise than it was made."""
         own, wanted = table_spec(view), self.of(event_type)

@@ -77,7 +77,10 @@ class Target:
 
     def view(self) -> TableView | None:
         """The table now; None if there is none. Raises InvariantBroken if it is something else's."""
-        view = self.table.view()
+        return self._mine(self.table.view())
+
+    def _mine(self, view: TableView | None) -> TableView | None:
+        """A view, if it is of the job's own table. Raises InvariantBroken."""
         if view is None:
             return None
         mine = view.properties.get(APP_PROPERTY), view.properties.get(DERIVE_PROPERTY)
@@ -136,7 +139,7 @@ class Target:
         if not isinstance(ended, Unseen):
             return ended
         others = [said for one in ended.since if (said := own_metadata(one.user_metadata)).get("derive") == self.job]
-        if others or self.runs(ended.view) != self.runs(based_on):
+        if others or self.runs(self._mine(ended.view)) != self.runs(based_on):
             by = next((said["owner"] for said in reversed(others) if "owner" in said), "another process")
             raise Fenced(
                 f"derive {self.job}: this run was refused, for the job is run by {by} too",

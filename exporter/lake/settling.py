@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from exporter.errors import ConfigError, ExporterError, InvariantBroken, StorageSilent, TableUnreadable, TableUnwritable
 from exporter.lake.change import Change
 from exporter.lake.properties import check_properties
-from exporter.lake.table import DeltaTable
+from exporter.lake.table import Check, DeltaTable
 from exporter.text import all_lines, first_line
 from offsets.names import LOG_FOLDER
 from offsets.positions import Position
@@ -31,9 +31,6 @@ MOVED_SECS = 0.05
 """Pause before everything is read again because somebody else has written the table."""
 DELTA_REFUSES = "[DELTA_"
 """So begins what Delta says of a table or a name that it does not take; it says the same every time."""
-
-Check = Callable[[TableView | None], str | None]
-"""Of the snapshot that a commit is based on. Gives Spark schema JSON of the columns that the table gets, if any."""
 
 
 class Moved(Exception):
@@ -164,7 +161,7 @@ def told(
 
     refusals: errors that say that nothing was written.
     """
-    error: Exception = ExporterError("the commit told no version, and is not in the table's log", "start again")
+    error: Exception = ExporterError(f"table {table.event_type}: the commit is not in the table's log", "start again")
     try:
         version = offer()
         if version is not None:

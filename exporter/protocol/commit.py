@@ -109,9 +109,9 @@ class DeltaCommitter:
         """The newest version of a table whose operations this process has looked at; -1 if none."""
         return self.trusted.checked_through(event_type)
 
-    def require_ours(self, event_type: str, view: TableView | None, offers: Sequence[Claim] = ()) -> TableView:
+    def require_ours(self, event_type: str, view: TableView | None) -> TableView:
         """The view, if the table is the one this process knows and may be written. Raises InvariantBroken."""
-        return self.trusted.require(event_type, view, {claim.key.tp: claim.expected for claim in offers})
+        return self.trusted.require(event_type, view)
 
     def commit(self, event_type: str, claims: Sequence[Claim]) -> Report:
         """Offer the claims in one commit and settle each. Raises InvariantBroken to stop.

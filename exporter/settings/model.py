@@ -45,8 +45,8 @@ from offsets.selection import Share, Topics
 
 PREFIX = "EXPORTER_"
 CONFIG_DEFAULT = Path("exporter.toml")
-ROUNDS_MISSED = 3
-"""Rounds that an offer waits for its outcome."""
+ROUNDS_MISSED, ROUNDS_PASSED = 3, 2
+"""Rounds that an offer waits for its outcome, and that anything waits for one to ride in."""
 STAGE_AGE_SECS, WAL_VERIFY_SECS, DERIVE_SECS, TOPICS_REFRESH_SECS = 6 * 3600.0, 300.0, 10.0, 30.0
 WAL_KEEP_DAYS = 14
 FILES_PER_512_MIB, COLUMNS_MAX = 10_000, 1_000
@@ -149,9 +149,14 @@ class Settings(Tending, Recording, Places, Coordinating, ReadingSettings):
         return ROUNDS_MISSED * self.commit_interval_secs
 
     @property
+    def grace_secs(self) -> float:
+        """Seconds after which what waits for a round goes by itself; 0 where each task commits what is its own."""
+        return ROUNDS_PASSED * self.commit_interval_secs if self.control_topic else 0.0
+
+    @property
     def stage_age_max_secs(self) -> float:
         """Seconds after which a staged file is not committed any more but read again; far beyond any commit's turn."""
-        return max(STAGE_AGE_SECS, 4 * self.roll_age_max_secs, 4 * ROUNDS_MISSED * self.commit_interval_secs)
+        return max(STAGE_AGE_SECS, 4 * self.roll_age_max_secs, 4 * self.commit_timeout_secs)
 
     @property
     def wal_verify_secs(self) -> float:

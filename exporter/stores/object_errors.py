@@ -1,7 +1,7 @@
 """What obstore's errors say: in one line without a secret, and whether waiting may change it. Pure.
 
-    403, 404 of a bucket, a wrong region, no credentials ── StoreRefused     a person has to change something
-    503, 500, 429, no connection, no answer in time ─────── OSError     an outage, or it is throttled
+    403, 404 of a bucket, a wrong region, no credentials ── StoreRefused   a person has to change something
+    503, 500, 429, no connection, no answer in time ─────── OSError        an outage, or it is throttled
 
 A store quotes a request in its answer, and obstore the answer; of that only the code and its message are told.
 """

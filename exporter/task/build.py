@@ -312,10 +312,9 @@ def _assignment(
 
 def _limits(settings: Settings) -> LoopLimits:
     """Where a leader begins rounds, what waits for none of two of them goes by itself."""
-    grace_secs = 2 * settings.commit_interval_secs if settings.commit_mode == "coordinated" else 0.0
     return LoopLimits(
         roll=RollLimits(
-            settings.roll_records_max, settings.roll_bytes_max, grace_secs or settings.roll_age_max_secs,
+            settings.roll_records_max, settings.roll_bytes_max, settings.grace_secs or settings.roll_age_max_secs,
             settings.staged_bytes_max, together=settings.valid_through != "off" and settings.commit_mode == "own",
         ),
         heartbeat_secs=settings.heartbeat_secs,

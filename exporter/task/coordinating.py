@@ -27,8 +27,6 @@ from offsets.ranges import TopicPartition
 
 MERGE_THREADS = 3
 """Tables that a leader commits at a time."""
-ROUNDS_PASSED = 2
-"""What waits for none of so many rounds goes by itself."""
 
 
 def coordinated_commits(
@@ -56,7 +54,6 @@ def coordinated_commits(
         everything = AllPartitions(partitions, merging, settings.topics_refresh_secs)
         leads = leadership or OwnsLeast(lambda: watch.owned, everything)
         member = RoundMember(settings.app, watch.owner, committer, pool, channel, settings.commit_timeout_secs, wake)
-        grace_secs = ROUNDS_PASSED * settings.commit_interval_secs
         rounds = LeaderRounds(settings.app, watch.owner, settings.commit_interval_secs, settings.commit_timeout_secs)
         merger = MergedCommits(lake, watch.owner, routing, committer.trusted, ends, committer.through)
         leader = Leader(rounds, leads, merger, everything, merging, channel)
@@ -65,7 +62,7 @@ def coordinated_commits(
             merging.shutdown(wait=False, cancel_futures=True)
             partitions.close()
 
-        commits = CoordinatedCommits(channel, member, leader, leads, grace_secs, release=release)
+        commits = CoordinatedCommits(channel, member, leader, leads, settings.grace_secs, release=release)
         watch.coordination = commits.state
         return commits
 

@@ -1,6 +1,6 @@
 """Nodes of what no column can hold: read by the same nodes as anything else, and kept as JSON. Runs on Spark executors.
 
-    Kept        a record without fields or a null where something has to stand for it, a branch whose name another has,
+    KeptNode    a record without fields or a null where something has to stand for it, a branch whose name another has,
                 what is nested too deep
     Recursive   a record inside of itself. Each one in a value is located first (walk.py); then all of one level, of all
                 rows, are read at once, the innermost before those that they stand in

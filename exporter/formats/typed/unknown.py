@@ -3,10 +3,10 @@
 Each policy makes a *part* of an array: what it notes of the array's rows. None is a part without a note. Parts of
 fields, items and entries become one of the struct, list or map that has them:
 
-    Kept       rescue         JSON text: nested fields in their objects, items by position with null for those that
-                              have nothing; null where there is nothing
-    IgnoreUnknown    ignore         how many fields there are
-    RefuseUnknown      dead_letter    the path of the first one, row -> text
+    RescueUnknown   rescue         JSON text: nested fields in their objects, items by position with null for those
+                                   that have nothing; null where there is nothing
+    IgnoreUnknown   ignore         how many fields there are
+    RefuseUnknown   dead_letter    the path of the first one, row -> text
 
 Only values that are not null are noted.
 """

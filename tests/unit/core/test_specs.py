@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from exporter.core.routing import DEAD_LETTERS
+from exporter.core.order import TableTarget
+from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.core.specs import Specs, table_spec
 from offsets.partitions import DAY, Spec
 from offsets.table_log import TableView
+from tests.support.orders import order_of
 
 
 def view(*columns: str) -> TableView:
@@ -22,8 +24,12 @@ def test_the_dead_letters_are_by_day_whatever_the_settings_say() -> None:
 
 def test_a_table_keeps_its_own() -> None:
     """Those that are there are staged as they are cut, all others as the settings say."""
-    specs = Specs({"order": Spec("month")}, Spec("none")).with_tables({"order": view("day"), "old": view("day", "c")})
-    assert [specs.of(name) for name in ("order", "old", "new")] == [DAY, Spec("day", ("c",)), Spec("none")]
+    views = {"order": view("day"), "old": view("day", "c")}
+    tables = {name: TableTarget(spec=table_spec(one)) for name, one in views.items()}
+    routing = Routing(TypeFrom("json", "type"), EventTime("record"), ())
+    order = order_of("r", routing, {}, tables, specs=Specs({"order": Spec("month")}, Spec("none")))
+    found = [order.target(name).spec for name in ("order", "old", "new")]
+    assert found == [DAY, Spec("day", ("c",)), Spec("none")]
     assert table_spec(view("region day")) == DAY  # of a table that is not filled
 
 
