@@ -7,28 +7,26 @@ A plan reads all values of a writer at once, field by field; each row has its ow
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from exporter.core.columns import JsonText
 from exporter.core.routing import Routing, TypeFrom
 from exporter.core.schemas import KnownSchemas
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
-from exporter.formats.avro.plan import AvroPlan, Rows
-from exporter.formats.avro.writers import TOMBSTONE, AvroWriter, WriterRows, Writers, blocks, valid_of
+from exporter.formats.avro.plan import AvroPlan
+from exporter.formats.avro.writers import AvroWriter, WriterRows, Writers, blocks, valid_of
 from exporter.formats.binary.cursor import ValueBytes
 from exporter.formats.binary.reasons import ReasonPaths
+from exporter.formats.binary.typed_rows import TOMBSTONE, read_by_writers, together, types_in_order
 from exporter.formats.envelopes.typed import Fits, FittedEvents, fits_of, source_types
 from exporter.formats.format import Read
-from exporter.formats.joined import joined
 from exporter.formats.schema import arrow_schema
 from exporter.formats.typed.asked import TypedAsked
-from exporter.formats.typed.fit import nothing_read
+from exporter.formats.typed.events import told_types
 from exporter.formats.typed.typed import Typed
 
 
@@ -62,28 +60,6 @@ class Avro:
         return AvroReader(self._writers, *fits_of(self._form, event_type, schema, routing))
 
 
-@dataclass
-class _Parts:
-    """What was read of one writer's values, block by block."""
-
-    rows: list[np.ndarray] = field(default_factory=list)
-    records: list[pa.StructArray] = field(default_factory=list)
-    refused: dict[int, str] = field(default_factory=dict)
-    truncated: int = 0
-
-    def add(self, rows: np.ndarray, found: Rows) -> None:
-        """rows: those that it is of, in the whole batch."""
-        self.rows.append(rows[found.good])
-        self.records.append(found.record)
-        self.refused.update({int(rows[row]): reason for row, reason in found.refused.items()})
-        self.truncated += found.truncated
-
-    def typed(self) -> Typed:
-        return Typed(
-            np.concatenate(self.rows).astype(np.int32), pa.concat_arrays(self.records), self.refused, self.truncated
-        )
-
-
 class AvroReader:
     """Reads values of one event type."""
 
@@ -98,21 +74,17 @@ class AvroReader:
         refused: dict[int, str] = {}
         if values.null_count:
             refused = dict.fromkeys(np.flatnonzero(~valid_of(values)).tolist(), TOMBSTONE)
-        parts: dict[AvroPlan, tuple[AvroWriter, _Parts]] = {}
+        parts: dict[AvroPlan, tuple[AvroWriter, list[Typed]]] = {}
         for begin, batch, groups, unread in _groups(self._writers, values, valid_of(values)):
             refused.update(unread)
             for writer, rows, skipped in groups:
                 if writer.plan is None:
                     refused.update(dict.fromkeys((rows + begin).tolist(), writer.refusal))
                     continue
-                _, found = parts.setdefault(writer.plan, (writer, _Parts()))
-                found.add(rows + begin, writer.plan.rows(batch, rows, skipped))
-        reads = [self._fit(writer).read(found.typed()) for writer, found in parts.values()]
-        for read in reads:
-            refused.update(read.refused)
-        if not reads:
-            return nothing_read(self._asked, refused)
-        return replace(reads[0], refused=refused) if len(reads) == 1 else joined(reads, refused)
+                _, found = parts.setdefault(writer.plan, (writer, []))
+                found.append(writer.plan.rows(batch, rows, skipped, begin))
+        reads = [self._fit(writer).read(together(found)) for writer, found in parts.values()]
+        return read_by_writers(reads, self._asked, refused)
 
     def _fit(self, writer: AvroWriter) -> FittedEvents:
         plan = writer.plan
@@ -136,25 +108,17 @@ class AvroPeek:
         """See Peek."""
         asked = valid_of(values) & ~skipped.to_numpy(zero_copy_only=False)
         reasons: dict[int, str] = {}
-        rows: list[np.ndarray] = []
-        names: list[pa.Array] = []
+        found: list[tuple[np.ndarray, pa.StringArray]] = []
         for begin, batch, groups, unread in _groups(self._writers, values, asked):
             reasons.update(unread)
             for group in groups:
-                good, found, why = self._of(group, batch)
-                rows.append(good + begin)
-                names.append(found)
+                rows, types, why = self._of(group, batch)
+                found.append((rows + begin, types))
                 reasons.update({row + begin: reason for row, reason in why.items()})
-        if not rows:
-            return pa.nulls(len(values), pa.string()), reasons
-        where = np.full(len(values), -1, np.int64)
-        every = np.concatenate(rows)
-        where[every] = np.arange(len(every))
-        types = pa.concat_arrays(names).take(pa.array(where, mask=where < 0))
-        return types, reasons
+        return types_in_order(found, len(values)), reasons
 
     def _of(self, group: WriterRows, batch: ValueBytes) -> tuple[np.ndarray, pa.Array, dict[int, str]]:
-        """Rows with a type, their types, and why others have none."""
+        """Rows that were read, their types, null where there is none, and why some have none."""
         writer, rows, skipped = group
         if self._by_schema and writer.schema is not None and writer.schema.kind == "record":
             name = writer.schema.short_name if self._short else writer.schema.name
@@ -165,34 +129,19 @@ class AvroPeek:
             plan = writer.plan
             return source_types(self._form, lambda path: _at(plan, batch, group, path))
         found = writer.plan.peek(batch, rows, self._path, skipped)
-        shown = "$." + ".".join(self._path)
-        if found is None or found.record.field(0).type != pa.string():
-            why = f"no_type: {shown} {'is missing' if found is None else 'is no text'}"
+        if found is None or found.record.type != pa.string():
+            why = f"no_type: $.{'.'.join(self._path)} {'is missing' if found is None else 'is no text'}"
             return rows[:0], pa.nulls(0, pa.string()), dict.fromkeys(rows.tolist(), why)
-        reasons = {int(rows[row]): reason for row, reason in found.refused.items()}
-        names, good = found.record.field(0), rows[found.good]
-        null, empty = (mask.to_numpy(zero_copy_only=False) for mask in (names.is_null(), _equal(names, "")))
-        if not (null | empty).any():
-            return good, names, reasons
-        reasons.update(dict.fromkeys(good[null].tolist(), f"no_type: {shown} is null or missing"))
-        reasons.update(dict.fromkeys(good[empty].tolist(), f"no_type: {shown} is an empty string"))
-        usable = ~(null | empty)
-        return good[usable], names.filter(pa.array(usable)), reasons
+        types, untold = told_types(found.record, self._path)
+        return found.rows, types, {**found.refused, **{int(found.rows[at]): why for at, why in untold.items()}}
 
 
 def _at(
     plan: AvroPlan, batch: ValueBytes, group: WriterRows, path: Sequence[str]
-) -> tuple[np.ndarray, pa.Array, dict[int, str]] | None:
+) -> tuple[np.ndarray, pa.Array, Mapping[int, str]] | None:
     """Rows that were read as far as a path, what stands there, and why others were not; None: nothing can."""
-    rows = group.rows
-    found = plan.peek(batch, rows, path, group.skipped)
-    if found is None:
-        return None
-    return rows[found.good], found.record.field(0), {int(rows[row]): why for row, why in found.refused.items()}
-
-
-def _equal(names: pa.StringArray, text: str) -> pa.BooleanArray:
-    return pc.fill_null(pc.equal(names, text), False)
+    found = plan.peek(batch, group.rows, path, group.skipped)
+    return None if found is None else (found.rows, found.record, found.refused)
 
 
 def _groups(

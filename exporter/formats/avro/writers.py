@@ -28,6 +28,7 @@ from exporter.formats.avro.plan import AvroPlan
 from exporter.formats.avro.resolve import Unresolvable
 from exporter.formats.avro.roots import Tags, tags_of
 from exporter.formats.avro.schema import BadAvroSchema, Schema, fingerprint, named_in, parsed, parsed_files, records_of
+from exporter.formats.binary.typed_rows import TOMBSTONE
 from exporter.formats.frames import HEAD, NO_ID, confluent_ids
 
 SINGLE_HEAD = 10
@@ -37,7 +38,6 @@ BLOCK_ROWS = 8_192
 WRITERS_AT_ONCE = 4
 """So many times as many if they are of several writers: each is read for itself."""
 BLOCK_BYTES = 4 << 20
-TOMBSTONE = "tombstone: the value is null"
 _BAD_BRANCH = "bad_branch: $ is of a branch that the union does not have"
 _TRUNCATED = "truncated: $ ends before its value does"
 _TRAILING = "trailing_bytes: $ is followed by bytes that belong to no field"

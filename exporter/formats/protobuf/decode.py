@@ -16,6 +16,7 @@ import numpy as np
 from exporter.formats.binary.columns import BinaryColumn, Lists, Numbers, Out, Structs, scattered
 from exporter.formats.binary.cursor import ITEM_BYTES_MAX, ITEM_BYTES_MIN, LockstepCursor, ValueBytes
 from exporter.formats.binary.reasons import WIDTH, Kind, number_of
+from exporter.formats.binary.typed_rows import typed_rows
 from exporter.formats.protobuf.packed import unpacked
 from exporter.formats.protobuf.plan import UTC_MICROS
 from exporter.formats.protobuf.scalars import NO_REASON, Scalars, absent, column, is_text, scalars, spans
@@ -36,15 +37,7 @@ def decoded(batch: ValueBytes, wired: Wired, rows: np.ndarray, skipped: int | np
     cursor, out = batch.cursor(rows, skipped), Out(batch)
     budget = np.full(len(rows), ITEM_BYTES_MAX, np.int64)
     found = _Messages(out, budget, cursor, wired, np.arange(len(rows))).record()
-    bad = dict(enumerate(cursor.bad.tolist())) if cursor.bad.any() else {}
-    well = np.flatnonzero(cursor.bad == 0)
-    record = (found if len(well) == len(rows) else found.take(well)).arrow(out, well)
-    bad = {row: number for row, number in bad.items() if number} | out.odd
-    if out.odd:
-        kept = np.array([row not in out.odd for row in well.tolist()], bool)
-        record, well = record.filter(kept), well[kept]
-    refused = {int(rows[row]): batch.places.reason(number) for row, number in bad.items()}
-    return Typed(rows[well], record, refused, sum(count for row, count in out.truncated.items() if row not in bad))
+    return typed_rows(found, cursor, out, rows)
 
 
 class _Messages:

@@ -9,7 +9,6 @@ that fields of the same numbers have there.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -24,10 +23,10 @@ from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
 from exporter.formats.binary.cursor import ValueBytes
 from exporter.formats.binary.reasons import ReasonPaths
+from exporter.formats.binary.typed_rows import TOMBSTONE, read_by_writers, types_in_order
 from exporter.formats.envelopes.typed import Fits, FittedEvents, fits_of, source_types
 from exporter.formats.format import Read
 from exporter.formats.frames import NO_ID, confluent_ids
-from exporter.formats.joined import joined
 from exporter.formats.protobuf.heads import heads
 from exporter.formats.protobuf.writers import ProtobufWriter, own_writer, structs_in, writer_of
 from exporter.formats.schema import arrow_schema
@@ -38,7 +37,6 @@ from exporter.formats.typed.fit import nothing_read
 
 IMAGES = ("before.", "after.")
 """Where rows stand in an envelope."""
-TOMBSTONE = "tombstone: the value is null"
 NO_FRAME = "not_framed: the value does not begin with 00 and the id of a schema"
 NO_INDEXES = "not_framed: the indexes of the message behind the schema's id are damaged"
 
@@ -150,18 +148,10 @@ class ProtobufPeek:
         """See Peek."""
         asked = pc.if_else(skipped, None, values) if skipped.true_count else values
         batch, reasons = _batch(asked), dict[int, str]()
-        rows, found = [np.zeros(0, np.int64)], [pa.nulls(0, pa.string())]
-        for group in self._sorter.groups(asked, batch, reasons):
-            if self._source.kind != "schema":
-                told, types = self._by_field(group, batch, reasons)
-            else:
-                told, types = self._by_name(group, reasons)
-            rows.append(told)
-            found.append(types)
-        at = np.full(len(values), -1, np.int64)
-        every = np.concatenate(rows)
-        at[every] = np.arange(len(every))
-        return pa.concat_arrays(found).take(pa.array(at, mask=at < 0)), reasons
+        groups = self._sorter.groups(asked, batch, reasons)
+        by_name = self._source.kind == "schema"
+        found = (self._by_name(one, reasons) if by_name else self._by_field(one, batch, reasons) for one in groups)
+        return types_in_order(found, len(values)), reasons
 
     def _by_name(self, group: WriterValues, reasons: dict[int, str]) -> tuple[np.ndarray, pa.StringArray]:
         name = group.writer.name
@@ -225,11 +215,7 @@ class ProtobufReader:
         nulls = np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))
         refused = dict.fromkeys(nulls.tolist(), TOMBSTONE)
         reads = [self._of(group, batch) for group in self._sorter.groups(values, batch, refused)]
-        for read in reads:
-            refused |= read.refused
-        if not reads:
-            return nothing_read(self._asked, refused)
-        return replace(reads[0], refused=refused) if len(reads) == 1 else joined(reads, refused)
+        return read_by_writers(reads, self._asked, refused)
 
     def _of(self, group: WriterValues, batch: ValueBytes) -> Read:
         if group.writer.wired is None:

@@ -15,6 +15,7 @@ from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
 from exporter.formats.binary.cursor import ValueBytes
 from exporter.formats.binary.reasons import ReasonPaths
+from exporter.formats.binary.typed_rows import together
 from exporter.formats.protobuf.decode import decoded
 from exporter.formats.protobuf.descriptors import BadSchema, descriptors
 from exporter.formats.protobuf.model import Descriptors
@@ -59,7 +60,7 @@ class ProtobufWriter:
             heads = skipped[at:to] if isinstance(skipped, np.ndarray) else skipped
             parts.append(decoded(own, made, rows[at:to], heads))
             at = to
-        return parts[0] if len(parts) == 1 else _together(parts)
+        return together(parts)
 
 
 @lru_cache(maxsize=256)
@@ -151,9 +152,3 @@ def structs_in(schema: pa.Schema, above: Sequence[str] = ("",)) -> frozenset[str
 
     paths = [path for one in schema for path in under(one.type, one.name.lower())]
     return frozenset(f"{prefix}{path}" for path in paths for prefix in above)
-
-
-def _together(parts: Sequence[Typed]) -> Typed:
-    refused = {row: reason for part in parts for row, reason in part.refused.items()}
-    record = pa.concat_arrays([part.record for part in parts])
-    return Typed(np.concatenate([part.rows for part in parts]), record, refused, sum(part.truncated for part in parts))

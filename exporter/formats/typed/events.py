@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -84,13 +84,18 @@ class EventTypeReader:
 
     def peeked(self, record: pa.StructArray) -> tuple[pa.StringArray, dict[int, str]]:
         """The same with a reason for each record that has none or an empty one, which are null."""
-        found, name = self.of(record), "$." + ".".join(self._place.path)
-        why = dict.fromkeys(pc.indices_nonzero(found.is_null()).to_pylist(), f"no_type: {name} is null or missing")
-        empty = pc.equal(found, "").fill_null(False)
-        if empty.true_count:
-            why |= dict.fromkeys(pc.indices_nonzero(empty).to_pylist(), f"no_type: {name} is an empty string")
-            found = pc.if_else(empty, None, found)
-        return found, why
+        return told_types(self.of(record), self._place.path)
+
+
+def told_types(found: pa.StringArray, path: Sequence[str]) -> tuple[pa.StringArray, dict[int, str]]:
+    """What stands at a path as event types, with a reason for each that is null or empty, which are null."""
+    name = "$." + ".".join(path)
+    why = dict.fromkeys(pc.indices_nonzero(found.is_null()).to_pylist(), f"no_type: {name} is null or missing")
+    empty = pc.equal(found, "").fill_null(False)
+    if empty.true_count:
+        why |= dict.fromkeys(pc.indices_nonzero(empty).to_pylist(), f"no_type: {name} is an empty string")
+        found = pc.if_else(empty, None, found)
+    return found, why
 
 
 class EventTimeOf:

@@ -11,9 +11,10 @@ import pytest
 
 from exporter.core.schemas import SchemaText
 from exporter.formats.avro.nested import FEW
-from exporter.formats.avro.plan import AvroPlan, Rows
+from exporter.formats.avro.plan import AvroPlan
 from exporter.formats.avro.schema import parsed
 from exporter.formats.binary.cursor import ITEMS_MAX
+from exporter.formats.typed.typed import Typed
 from tests.support.avro_oracle import written
 
 LONGEST = b"\xff" * 9
@@ -24,7 +25,7 @@ def plan_of(*fields: tuple[str, Any]) -> AvroPlan:
     return AvroPlan(parsed(SchemaText("AVRO", json.dumps(spec))))
 
 
-def read(plan: AvroPlan, *bodies: bytes) -> Rows:
+def read(plan: AvroPlan, *bodies: bytes) -> Typed:
     found = plan.rows(plan.batch(pa.array(bodies, pa.binary())), np.arange(len(bodies)))
     found.record.validate(full=True)
     return found
@@ -86,7 +87,7 @@ def test_a_damaged_body_is_its_row_s_alone(case: tuple[str, Any, bytes, bytes, s
     clean = read(plan, good, good)
     assert not clean.refused
     found = read(plan, good, damaged, good)
-    assert found.good.tolist() == [0, 2] and found.record == clean.record
+    assert found.rows.tolist() == [0, 2] and found.record == clean.record
     assert list(found.refused) == [1] and found.refused[1].startswith(reason)
     assert read(plan, damaged).refused == {0: found.refused[1]}
 
@@ -115,7 +116,7 @@ def test_items_that_take_no_bytes_are_a_thousand_at_most(items: Any) -> None:
     bodies = [written(count) + b"\0" for count in (1, 300, 1_000, 1_001, 10**8, 2**62)] + [written(600) * 2 + b"\0"]
     for some in (bodies, bodies * 2 * FEW):
         found = read(plan, *some)
-        assert [row % len(bodies) for row in found.good.tolist()] == [0, 1, 2] * (len(some) // len(bodies))
+        assert [row % len(bodies) for row in found.rows.tolist()] == [0, 1, 2] * (len(some) // len(bodies))
         assert {reason.partition(" brings")[0] for reason in found.refused.values()} == {"too_big: $.x"}
 
 
@@ -142,7 +143,7 @@ def test_a_damaged_item_has_its_number_however_it_is_found(
     bad = written(count) + good * (count - 1) + damaged + b"\x00\x02"
     found = read(plan, *[whole] * beside, bad, *[whole] * beside)
     assert list(found.refused) == [beside] and found.refused[beside].startswith(reason.format(count - 1))
-    assert found.good.tolist() == [row for row in range(2 * beside + 1) if row != beside]
+    assert found.rows.tolist() == [row for row in range(2 * beside + 1) if row != beside]
     assert len(set(map(str, found.record.to_pylist()))) <= 1
 
 
@@ -161,7 +162,7 @@ def test_a_record_of_too_many_items_is_refused_at_once() -> None:
     most = written(ITEMS_MAX) + b"\x02" * ITEMS_MAX + b"\x00"
     more = written(ITEMS_MAX) + b"\x02" * ITEMS_MAX + b"\x02\x02\x00"
     found = read(plan, most + b"\x00", more + b"\x00", most + b"\x02\x01\x00")
-    assert found.good.tolist() == [0] and len(found.record.field("x")[0]) == ITEMS_MAX
+    assert found.rows.tolist() == [0] and len(found.record.field("x")[0]) == ITEMS_MAX
     assert [one.partition(" brings")[0] for one in found.refused.values()] == ["too_big: $.x", "too_big: $.y"]
 
 
@@ -171,7 +172,7 @@ def test_items_that_make_much_of_little_are_too_big() -> None:
     plan = plan_of(("x", {"type": "array", "items": ["null", wide]}))
     few, many = written(30_000) + b"\x00" * 30_001, written(50_000) + b"\x00" * 50_001
     found = read(plan, few, many)
-    assert found.good.tolist() == [0] and found.refused[1].startswith("too_big: $.x")
+    assert found.rows.tolist() == [0] and found.refused[1].startswith("too_big: $.x")
 
 
 def test_nested_lists_count_as_one() -> None:

@@ -13,9 +13,10 @@ import pytest
 
 from exporter.core.schemas import SchemaText
 from exporter.formats.avro import nested, nodes
-from exporter.formats.avro.plan import AvroPlan, Rows
+from exporter.formats.avro.plan import AvroPlan
 from exporter.formats.avro.schema import parsed
 from exporter.formats.binary.cursor import LockstepCursor
+from exporter.formats.typed.typed import Typed
 from tests.support.avro_oracle import Bad, damaged, random_body, random_spec, value_of
 from tests.support.typed_values import comparable, plain
 
@@ -28,7 +29,7 @@ def plan_of(spec: Any) -> AvroPlan:
     return AvroPlan(parsed(SchemaText("AVRO", json.dumps(spec))))
 
 
-def rows_of(plan: AvroPlan, bodies: list[bytes]) -> Rows:
+def rows_of(plan: AvroPlan, bodies: list[bytes]) -> Typed:
     return plan.rows(plan.batch(pa.array(bodies, pa.binary())), np.arange(len(bodies)))
 
 
@@ -36,7 +37,7 @@ def verdicts(plan: AvroPlan, bodies: list[bytes]) -> list[Any]:
     """Of each body its value or its reason."""
     found = rows_of(plan, bodies)
     found.record.validate(full=True)
-    values = dict(zip(found.good.tolist(), plain(found.record), strict=True))
+    values = dict(zip(found.rows.tolist(), plain(found.record), strict=True))
     assert sorted([*values, *found.refused]) == list(range(len(bodies)))
     return [found.refused.get(row) or comparable(values[row]) for row in range(len(bodies))]
 

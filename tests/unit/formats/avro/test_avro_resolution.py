@@ -15,9 +15,10 @@ import pyarrow as pa
 import pytest
 
 from exporter.core.schemas import SchemaText
-from exporter.formats.avro.plan import AvroPlan, Rows
+from exporter.formats.avro.plan import AvroPlan
 from exporter.formats.avro.resolve import Unresolvable
 from exporter.formats.avro.schema import parsed
+from exporter.formats.typed.typed import Typed
 from tests.support.typed_values import comparable, plain
 
 
@@ -38,7 +39,7 @@ def body_of(spec: Any, value: Any) -> bytes:
     return body.getvalue()
 
 
-def read(plan: AvroPlan, *bodies: bytes) -> Rows:
+def read(plan: AvroPlan, *bodies: bytes) -> Typed:
     found = plan.rows(plan.batch(pa.array(bodies, pa.binary())), np.arange(len(bodies)))
     found.record.validate(full=True)
     return found
