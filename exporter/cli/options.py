@@ -14,7 +14,7 @@ from exporter.settings.gone import GONE
 from exporter.settings.load import load
 from exporter.settings.model import CONFIG_DEFAULT, SCALARS, Settings, flag
 from exporter.settings.places import S3
-from exporter.settings.reference import reference, with_default
+from exporter.settings.reference import scalars, with_default
 
 LAKE = frozenset(("brokers", "topics", "topics_pattern", "group", "app", "table_root", "spark_master", "driver_memory"))
 LAKE |= S3
@@ -66,7 +66,7 @@ def click_options(settings: Collection[str]) -> Callable[[Callable[..., Any]], C
             return command(*args, flags=flags, **given)
 
         decorated: Callable[..., Any] = with_settings
-        texts = {name: (default, description) for name, default, description in reference()}
+        texts = {name: (default, description) for name, default, description in scalars()}
         for name in reversed(SCALARS):
             if name in settings:
                 help_text = with_default(*texts[name])

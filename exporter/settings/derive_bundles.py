@@ -32,37 +32,46 @@ def _outputs(given: dict[str, object]) -> dict[str, object]:
 class InputTable(Table):
     """[derive.<name>.inputs.<input>]"""
 
-    source: str = Field(description="Event type whose rows are members.", examples=["order"])
-    transaction: str = Field(
-        description="SQL: the transaction that a row belongs to; a row for which it is NULL is no member.",
-        examples=["order_id"],
-    )
-    done: str = Field(default="false", description="SQL: whether a row says that it is done.", examples=["last"])
-    time: str = Field(
-        default="_kafka.timestamp", description="SQL: a row's event time, by which transactions expire.",
-        examples=["placed_at"],
-    )  # fmt: skip
+    source: str = Field(examples=["order"])
+    """Event type whose rows are members."""
+    transaction: str = Field(examples=["order_id"])
+    """SQL: the transaction that a row belongs to; a row for which it is NULL is no member."""
+    done: str = Field(default="false", examples=["last"])
+    """SQL: whether a row says that it is done."""
+    time: str = Field(default="_kafka.timestamp", examples=["placed_at"])
+    """SQL: a row's event time, by which transactions expire."""
 
 
 class LookupTable(Table):
     """[derive.<name>.lookups.<view>]"""
 
-    source: str = Field(description="Event type whose whole table the view is.", examples=["customer"])
+    source: str = Field(examples=["customer"])
+    """Event type whose whole table the view is."""
 
 
 class RuleTable(Table):
     """[derive.<name>.shape.<rule>]: of one input, or a join of two."""
 
-    input: str = Field(default="", description="Event type whose rows are shaped, each on its own.")
-    left: str = Field(default="", description="Event type whose rows are joined, each with one of `right`.")
-    right: str = Field(default="", description="Event type that is joined to `left`.")
-    left_key: str = Field(default="", description="SQL: what a row of `left` has in common with one of `right`.")
-    right_key: str = Field(default="", description="The same of `right`.")
-    join: Literal["inner", "left"] = Field(default="inner", description="What becomes of a row of `left` alone.")
-    within_secs: float | None = Field(default=None, gt=0, description="Seconds that a row waits for its other side.")
-    where: str = Field(default="true", description="SQL: the rows that the rule is for, of either side.")
-    select: str = Field(description="SQL: the columns, of `input`, or of `left` and `right`.")
-    output: str = Field(default="", description="Output that the rows go to; by default the rule's name.")
+    input: str = ""
+    """Event type whose rows are shaped, each on its own."""
+    left: str = ""
+    """Event type whose rows are joined, each with one of `right`."""
+    right: str = ""
+    """Event type that is joined to `left`."""
+    left_key: str = ""
+    """SQL: what a row of `left` has in common with one of `right`."""
+    right_key: str = ""
+    """The same of `right`."""
+    join: Literal["inner", "left"] = "inner"
+    """What becomes of a row of `left` alone."""
+    within_secs: float | None = Field(default=None, gt=0)
+    """Seconds that a row waits for its other side."""
+    where: str = "true"
+    """SQL: the rows that the rule is for, of either side."""
+    select: str
+    """SQL: the columns, of `input`, or of `left` and `right`."""
+    output: str = ""
+    """Output that the rows go to; by default the rule's name."""
 
     @model_validator(mode="after")
     def _one_of_both(self) -> RuleTable:
@@ -83,47 +92,34 @@ Views = AfterValidator(_views)
 class BundlesTable(Table):
     """[derive.<name>], kind = "bundles"."""
 
-    kind: Literal["bundles"] = Field(
-        description="A table with what transactions of several rows come to.", examples=["bundles"]
-    )
+    kind: Literal["bundles"] = Field(examples=["bundles"])
+    """A table with what transactions of several rows come to."""
     inputs: Annotated[dict[str, InputTable], Views] = Field(
-        default={}, description="The members' tables, each as a view of this name.",
-        examples=[{"orders": {"source": "order", "transaction": "order_id", "done": "last"}}],
-    )  # fmt: skip
-    complete: Annotated[int, Field(ge=1)] | str = Field(
-        default="any",
-        description="When a transaction is complete: `any` or `all` of its members are done, it has so many members, "
-        "or SQL over them, such as `count_if(input = 'orders') > 0`.",
-        examples=["any"],
+        default={}, examples=[{"orders": {"source": "order", "transaction": "order_id", "done": "last"}}]
     )
+    """The members' tables, each as a view of this name."""
+    complete: Annotated[int, Field(ge=1)] | str = Field(default="any", examples=["any"])
+    """When a transaction is complete: `any` or `all` of its members are done, it has so many members, or SQL over them,
+    such as `count_if(input = 'orders') > 0`."""
     lookups: Annotated[dict[str, LookupTable], Views] = Field(
-        default={}, description="Tables that outputs may join, each as a view of this name, at one version of a run.",
-        examples=[{"customers": {"source": "customer"}}],
-    )  # fmt: skip
-    outputs: Annotated[dict[str, str], AfterValidator(_outputs)] = Field(
-        default={}, description="Name of an output -> SQL over the views, with a column `_transaction`; each "
-        "transaction's rows on their own.",
-        examples=[{"totals": "SELECT _transaction, sum(amount) AS total FROM orders GROUP BY _transaction"}],
-    )  # fmt: skip
-    expire_secs: float | None = Field(
-        default=None, gt=0,
-        description="Seconds by which the newest row may be newer than a transaction's first member; then it expires.",
-        examples=[86400],
-    )  # fmt: skip
-    late: Literal["keep", "redo", "dead_letter"] = Field(
-        default="keep",
-        description="What becomes of a member whose transaction is done or expired: it is noted as late; the "
-        "transaction is made anew; or its row is kept in the table as well.",
-        examples=["keep"],
+        default={}, examples=[{"customers": {"source": "customer"}}]
     )
-    window_records_max: int = Field(
-        default=1_000_000, ge=1, description="Records of each source that one run takes at most, by their offsets.",
-        examples=[1_000_000],
-    )  # fmt: skip
+    """Tables that outputs may join, each as a view of this name, at one version of a run."""
+    outputs: Annotated[dict[str, str], AfterValidator(_outputs)] = Field(
+        default={}, examples=[{"totals": "SELECT _transaction, sum(amount) AS total FROM orders GROUP BY _transaction"}]
+    )
+    """Name of an output -> SQL over the views, with a column `_transaction`; each transaction's rows on their own."""
+    expire_secs: float | None = Field(default=None, gt=0, examples=[86400])
+    """Seconds by which the newest row may be newer than a transaction's first member; then it expires."""
+    late: Literal["keep", "redo", "dead_letter"] = Field(default="keep", examples=["keep"])
+    """What becomes of a member whose transaction is done or expired: it is noted as late; the transaction is made anew;
+    or its row is kept in the table as well."""
+    window_records_max: int = Field(default=1_000_000, ge=1, examples=[1_000_000])
+    """Records of each source that one run takes at most, by their offsets."""
     shape: Annotated[dict[str, RuleTable], Views] = Field(
-        default={}, description="Rules instead of inputs and outputs: rows one by one, and joins of two.",
-        examples=[{"placed": {"input": "order", "where": "op = 'c'", "select": "order_id, amount"}}],
-    )  # fmt: skip
+        default={}, examples=[{"placed": {"input": "order", "where": "op = 'c'", "select": "order_id, amount"}}]
+    )
+    """Rules instead of inputs and outputs: rows one by one, and joins of two."""
 
     @model_validator(mode="after")
     def _one_of_both(self) -> BundlesTable:

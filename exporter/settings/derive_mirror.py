@@ -24,55 +24,34 @@ Path = Annotated[str, AfterValidator(_path)]
 class MirrorTable(Table):
     """[derive.<name>], kind = "mirror"."""
 
-    kind: Literal["mirror"] = Field(
-        description="A table with the newest row of each key of a source.", examples=["mirror"]
-    )
-    source: str = Field(description="Event type whose table is mirrored.", examples=["customer"])
-    keys: tuple[Path, ...] = Field(
-        min_length=1, description="Columns that name a row; nested ones dotted.", examples=[("customer_id",)]
-    )
-    order: tuple[Path, ...] = Field(
-        default=(),
-        description="Columns of which the greatest value is the newest, most significant first; the record's offset "
-        "comes last by itself.",
-        examples=[("updated_at",)],
-    )
-    op: Path = Field(
-        default="",
-        description="Column that says what a row does to its key; `_cdc` for that of an envelope. Without it each row "
-        "is an upsert.",
-        examples=["_cdc"],
-    )
-    upserts: tuple[str, ...] = Field(
-        default=("I", "U", "R"), description="Values of `op` of rows that are whole.", examples=[("insert", "update")]
-    )
-    deletes: tuple[str, ...] = Field(
-        default=("D",), description="Values of `op` of rows that take their key out.", examples=[("delete",)]
-    )
-    patches: tuple[str, ...] = Field(
-        default=(), description="Values of `op` of rows that have some columns alone.", examples=[("patch",)]
-    )
-    fields: Path = Field(
-        default="",
-        description="Column with the list of the columns that a patch fills; without it those that are not null.",
-        examples=["changed"],
-    )
-    truncates: Literal["delete", "stop", "ignore"] = Field(
-        default="delete",
-        description="What is done where change data says that the table of its source was emptied: rows that are older "
-        "go (`delete`), the job stops (`stop`), or all rows stay (`ignore`).",
-        examples=["stop"],
-    )
-    deleted_days: int = Field(
-        default=30, ge=1,
-        description="Days, by the records' timestamps, after which the hidden row of a deleted key goes. Longer than "
-        "any row comes late: an older one brings its key back from then on.",
-    )  # fmt: skip
-    deletion_vectors: bool = Field(
-        default=False,
-        description="Whether a table that is made has deletion vectors: far less is written, and delta-rs' datasets, "
-        "with DuckDB and pandas over them, refuse it.",
-    )
+    kind: Literal["mirror"] = Field(examples=["mirror"])
+    """A table with the newest row of each key of a source."""
+    source: str = Field(examples=["customer"])
+    """Event type whose table is mirrored."""
+    keys: tuple[Path, ...] = Field(min_length=1, examples=[("customer_id",)])
+    """Columns that name a row; nested ones dotted."""
+    order: tuple[Path, ...] = Field(default=(), examples=[("updated_at",)])
+    """Columns of which the greatest value is the newest, most significant first; the record's offset comes last by
+    itself."""
+    op: Path = Field(default="", examples=["_cdc"])
+    """Column that says what a row does to its key; `_cdc` for that of an envelope. Without it each row is an upsert."""
+    upserts: tuple[str, ...] = Field(default=("I", "U", "R"), examples=[("insert", "update")])
+    """Values of `op` of rows that are whole."""
+    deletes: tuple[str, ...] = Field(default=("D",), examples=[("delete",)])
+    """Values of `op` of rows that take their key out."""
+    patches: tuple[str, ...] = Field(default=(), examples=[("patch",)])
+    """Values of `op` of rows that have some columns alone."""
+    fields: Path = Field(default="", examples=["changed"])
+    """Column with the list of the columns that a patch fills; without it those that are not null."""
+    truncates: Literal["delete", "stop", "ignore"] = Field(default="delete", examples=["stop"])
+    """What is done where change data says that the table of its source was emptied: rows that are older go (`delete`),
+    the job stops (`stop`), or all rows stay (`ignore`)."""
+    deleted_days: int = Field(default=30, ge=1)
+    """Days, by the records' timestamps, after which the hidden row of a deleted key goes. Longer than any row comes
+    late: an older one brings its key back from then on."""
+    deletion_vectors: bool = False
+    """Whether a table that is made has deletion vectors: far less is written, and delta-rs' datasets, with DuckDB and
+    pandas over them, refuse it."""
 
     @model_validator(mode="after")
     def _fit(self) -> MirrorTable:

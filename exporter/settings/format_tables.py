@@ -43,52 +43,31 @@ _URL = re.compile(r"https?://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5
 class ValueFormatTable(Table):
     """[value_format], [topic_formats.<regular expression of topics>]"""
 
-    kind: Kind = Field(
-        default="json",
-        description="How the values of records are written: as JSON, Avro or Protobuf, as JSON with a registered JSON "
-        "Schema, as Kafka Connect's JSON of schema and payload, or each as one column value, of text or of bytes.",
-    )
-    frame: Frame | None = Field(
-        default=None,
-        description="What stands before each value: nothing, the frame of Confluent's serialisers with the id of a "
-        "schema, that of AWS Glue's with the id of a schema's version, or Avro's single-object head with a schema's "
-        "fingerprint. Without it that of [schema_registry], if there is one and the kind has schemas, else none.",
-        examples=["confluent"],
-    )
-    envelope: Envelope = Field(
-        default="none",
-        description="What a row is wrapped in, by a tool that captures changes of a database: Debezium, Debezium of "
-        "MongoDB, or AWS DMS.",
-    )
-    schema_files: tuple[Path, ...] = Field(
-        default=(),
-        description="Files of schemas for values that name none of a registry, relative to the TOML file: .avsc of "
-        "Avro, .desc (a descriptor set) or .proto of Protobuf, .json of JSON Schema. With frame = confluent or glue "
-        "those by which registered records and messages of the same name are read.",
-        examples=[("schemas/order.avsc",)],
-    )
-    message: str = Field(
-        default="",
-        description="Full name of the record or message that a value without a frame is, where schema_files have "
-        "several.",
-        examples=["shop.Order"],
-    )
-    tombstones: Literal["dead_letter", "count"] = Field(
-        default="dead_letter",
-        description="What becomes of records whose value is null: they are dead letters, or in no table and counted.",
-    )
-    semantic_types: Literal["none", "connect"] = Field(
-        default="none",
-        description="Whether Kafka Connect's and Debezium's names of logical types decide columns: dates, times and "
-        "decimals that are numbers otherwise.",
-    )
+    kind: Kind = "json"
+    """How the values of records are written: as JSON, Avro or Protobuf, as JSON with a registered JSON Schema, as Kafka
+    Connect's JSON of schema and payload, or each as one column value, of text or of bytes."""
+    frame: Frame | None = Field(default=None, examples=["confluent"])
+    """What stands before each value: nothing, the frame of Confluent's serialisers with the id of a schema, that of AWS
+    Glue's with the id of a schema's version, or Avro's single-object head with a schema's fingerprint. Without it that
+    of [schema_registry], if there is one and the kind has schemas, else none."""
+    envelope: Envelope = "none"
+    """What a row is wrapped in, by a tool that captures changes of a database: Debezium, Debezium of MongoDB, or AWS
+    DMS."""
+    schema_files: tuple[Path, ...] = Field(default=(), examples=[("schemas/order.avsc",)])
+    """Files of schemas for values that name none of a registry, relative to the TOML file: .avsc of Avro, .desc (a
+    descriptor set) or .proto of Protobuf, .json of JSON Schema. With frame = confluent or glue those by which
+    registered records and messages of the same name are read."""
+    message: str = Field(default="", examples=["shop.Order"])
+    """Full name of the record or message that a value without a frame is, where schema_files have several."""
+    tombstones: Literal["dead_letter", "count"] = "dead_letter"
+    """What becomes of records whose value is null: they are dead letters, or in no table and counted."""
+    semantic_types: Literal["none", "connect"] = "none"
+    """Whether Kafka Connect's and Debezium's names of logical types decide columns: dates, times and decimals that are
+    numbers otherwise."""
 
-    before: tuple[str, ...] = Field(
-        default=(),
-        description="Columns of which an update's image of before is kept, as JSON in `_cdc_before`, where it has "
-        "another value: what mirrors need whose key changes by an update.",
-        examples=[("id",)],
-    )
+    before: tuple[str, ...] = Field(default=(), examples=[("id",)])
+    """Columns of which an update's image of before is kept, as JSON in `_cdc_before`, where it has another value: what
+    mirrors need whose key changes by an update."""
 
     @property
     def is_raw(self) -> bool:
@@ -154,79 +133,48 @@ TopicFormats = Annotated[dict[str, ValueFormatTable], AfterValidator(_topics_pat
 class SchemaRegistry(Table):
     """[schema_registry]"""
 
-    kind: Literal["confluent", "glue"] = Field(
-        default="confluent",
-        description="Whose registry it is: Confluent's, or one that answers as that does, or AWS Glue's, which is "
-        "asked with the credentials that AWS's standard chain finds.",
-        examples=["glue"],
-    )
-    urls: tuple[str, ...] = Field(
-        default=(),
-        description="Addresses of the registry, or of several that have the same schemas, asked in this order.",
-        examples=[("http://localhost:8081",)],
-    )
-    region: str = Field(
-        default="",
-        description="AWS region of Glue's registry; without it that of AWS's standard chain.",
-        examples=["eu-central-1"],
-    )
-    registry_name: str = Field(
-        default="default-registry",
-        description="Name of Glue's registry, in which subjects are looked for. The schema of a record is found by its "
-        "id alone, whichever registry of the region has it.",
-        examples=["shop"],
-    )
-    endpoint_url: Endpoint = Field(
-        default="",
-        description="Address of Glue, if it is not AWS's own: an endpoint of a VPC, or a test server.",
-        examples=["http://localhost:5000"],
-    )
-    name: str = Field(
-        default="default",
-        description="Under this name what the registry says is recorded beside the tables; another registry, whose "
-        "ids mean other schemas, needs another one.",
-    )
-    subjects: tuple[str, ...] = Field(
-        default=(),
-        description="Subjects all of whose schemas are fetched at the start; others are when a record first names one. "
-        "In Glue's registry a subject is a schema, whose versions are meant.",
-        examples=[("orders-value",)],
-    )
-    username: str = Field(default="", description="User name, if the registry asks for one.", examples=["exporter"])
-    password: SecretStr | None = Field(default=None, description="Password of that user.", examples=["secret"])
-    password_file: Path | None = Field(
-        default=None, description="File with that password alone in it, instead.", examples=["password"]
-    )
-    token: SecretStr | None = Field(
-        default=None, description="Bearer token, instead of a user name.", examples=["secret"]
-    )
-    token_file: Path | None = Field(
-        default=None, description="File with that token alone in it, instead.", examples=["token"]
-    )
-    ca_file: Path | None = Field(
-        default=None,
-        description="PEM file of the authorities that sign the registry's certificate; without it those of the system.",
-        examples=["ca.pem"],
-    )
-    cert_file: Path | None = Field(
-        default=None, description="PEM file of the client's certificate chain.", examples=["client.pem"]
-    )
-    key_file: Path | None = Field(
-        default=None,
-        description="PEM file of its key, if that is not in cert_file.",
-        examples=["client.key"],
-    )
-    timeout_secs: Seconds = Field(default=10, description="Seconds that one request to the registry may take.")
-    unknown_schema_id: Literal["dead_letter", "stall"] = Field(
-        default="dead_letter",
-        description="What becomes of a record whose schema id the registry definitely does not know: it is a dead "
-        "letter, or its partition waits until somebody registers the schema. A registry that does not answer is never "
-        "a reason for a dead letter.",
-    )
-    unknown_after_secs: SecondsFrom0 = Field(
-        default=60,
-        description="Seconds for which the registry must have said that it does not know an id before that is decided.",
-    )
+    kind: Literal["confluent", "glue"] = Field(default="confluent", examples=["glue"])
+    """Whose registry it is: Confluent's, or one that answers as that does, or AWS Glue's, which is asked with the
+    credentials that AWS's standard chain finds."""
+    urls: tuple[str, ...] = Field(default=(), examples=[("http://localhost:8081",)])
+    """Addresses of the registry, or of several that have the same schemas, asked in this order."""
+    region: str = Field(default="", examples=["eu-central-1"])
+    """AWS region of Glue's registry; without it that of AWS's standard chain."""
+    registry_name: str = Field(default="default-registry", examples=["shop"])
+    """Name of Glue's registry, in which subjects are looked for. The schema of a record is found by its id alone,
+    whichever registry of the region has it."""
+    endpoint_url: Endpoint = Field(default="", examples=["http://localhost:5000"])
+    """Address of Glue, if it is not AWS's own: an endpoint of a VPC, or a test server."""
+    name: str = "default"
+    """Under this name what the registry says is recorded beside the tables; another registry, whose ids mean other
+    schemas, needs another one."""
+    subjects: tuple[str, ...] = Field(default=(), examples=[("orders-value",)])
+    """Subjects all of whose schemas are fetched at the start; others are when a record first names one. In Glue's
+    registry a subject is a schema, whose versions are meant."""
+    username: str = Field(default="", examples=["exporter"])
+    """User name, if the registry asks for one."""
+    password: SecretStr | None = Field(default=None, examples=["secret"])
+    """Password of that user."""
+    password_file: Path | None = Field(default=None, examples=["password"])
+    """File with that password alone in it, instead."""
+    token: SecretStr | None = Field(default=None, examples=["secret"])
+    """Bearer token, instead of a user name."""
+    token_file: Path | None = Field(default=None, examples=["token"])
+    """File with that token alone in it, instead."""
+    ca_file: Path | None = Field(default=None, examples=["ca.pem"])
+    """PEM file of the authorities that sign the registry's certificate; without it those of the system."""
+    cert_file: Path | None = Field(default=None, examples=["client.pem"])
+    """PEM file of the client's certificate chain."""
+    key_file: Path | None = Field(default=None, examples=["client.key"])
+    """PEM file of its key, if that is not in cert_file."""
+    timeout_secs: Seconds = 10
+    """Seconds that one request to the registry may take."""
+    unknown_schema_id: Literal["dead_letter", "stall"] = "dead_letter"
+    """What becomes of a record whose schema id the registry definitely does not know: it is a dead letter, or its
+    partition waits until somebody registers the schema. A registry that does not answer is never a reason for a dead
+    letter."""
+    unknown_after_secs: SecondsFrom0 = 60
+    """Seconds for which the registry must have said that it does not know an id before that is decided."""
 
     @property
     def frame(self) -> Frame:

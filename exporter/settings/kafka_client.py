@@ -30,101 +30,57 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 class KafkaClient(Table):
     """[kafka_client]: security of every connection to Kafka, kafka-python's and Spark's, in PEM files only."""
 
-    client_rack: str | None = Field(
-        default=None,
-        description="Rack of the task, as the brokers' `broker.rack`: records are read from the nearest replica, where "
-        "the brokers select replicas so.",
-        examples=["eu-west-1a"],
-    )
-    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
-        default="PLAINTEXT", description="Encryption (SSL) and login (SASL) of the connections to Kafka."
-    )
-    ssl_cafile: Path | None = Field(
-        default=None,
-        description="PEM file of the authorities that sign the brokers' certificates; without it those of the "
-        "system (Python) and of the JVM (Spark).",
-        examples=["ca.pem"],
-    )
-    ssl_certfile: Path | None = Field(
-        default=None,
-        description="PEM file of the client's certificate chain, and of its PKCS#8 key without `ssl_keyfile`.",
-        examples=["client.pem"],
-    )
-    ssl_keyfile: Path | None = Field(
-        default=None,
-        description="PEM file of the client's PKCS#8 key, if it is not in ssl_certfile.",
-        examples=["client-key.pem"],
-    )
-    ssl_password: SecretStr | None = Field(
-        default=None, description="Password of the encrypted key.", examples=["secret"]
-    )
-    ssl_password_file: Path | None = Field(
-        default=None, description="File with that password alone in it, instead.", examples=["ssl-password"]
-    )
-    ssl_check_hostname: bool = Field(
-        default=True, description="Whether the name in the broker's certificate must be its host name."
-    )
-    sasl_mechanism: Mechanism | None = Field(
-        default=None, description="How the client proves who it is.", examples=["SCRAM-SHA-512"]
-    )
-    sasl_plain_username: str | None = Field(
-        default=None, description="User name for PLAIN and SCRAM.", examples=["exporter"]
-    )
-    sasl_plain_password: SecretStr | None = Field(
-        default=None, description="Password for PLAIN and SCRAM.", examples=["secret"]
-    )
-    sasl_plain_password_file: Path | None = Field(
-        default=None, description="File with that password alone in it, instead.", examples=["sasl-plain-password"]
-    )
-    sasl_oauth_token_url: str | None = Field(
-        default=None,
-        description="Token endpoint of the authorization server, for OAUTHBEARER with a client's credentials.",
-        examples=["https://login.example.com/oauth2/token"],
-    )
-    sasl_oauth_client_id: str | None = Field(
-        default=None, description="Name of the client at the authorization server.", examples=["exporter"]
-    )
-    sasl_oauth_client_secret: SecretStr | None = Field(
-        default=None, description="Secret of that client.", examples=["secret"]
-    )
-    sasl_oauth_client_secret_file: Path | None = Field(
-        default=None, description="File with that secret alone in it, instead.", examples=["sasl-oauth-client-secret"]
-    )
-    sasl_oauth_scope: str | None = Field(
-        default=None, description="Scopes to ask for, separated by spaces.", examples=["kafka"]
-    )
-    sasl_oauth_audience: str | None = Field(
-        default=None, description="Audience to ask for, where the server wants it.", examples=["kafka"]
-    )
-    sasl_oauth_cafile: Path | None = Field(
-        default=None,
-        description="PEM file of the authorities that sign the certificate of the token endpoint; without it those "
-        "of the system.",
-        examples=["ca.pem"],
-    )
-    sasl_oauth_function: str | None = Field(
-        default=None,
-        description="Function, as package.module:function, that returns a token and when it ends, instead of a token "
-        "endpoint.",
-        examples=["our_tokens:kafka"],
-    )
-    sasl_aws_region: str | None = Field(
-        default=None,
-        description="Region of the MSK cluster, for AWS_MSK_IAM; without it the one in the brokers' names, or that of "
-        "AWS's settings.",
-        examples=["eu-west-1"],
-    )
-    sasl_kerberos_service_name: str = Field(
-        default="kafka", description="First part of the brokers' principals, for GSSAPI (Kerberos)."
-    )
-    sasl_kerberos_principal: str | None = Field(
-        default=None, description="Who logs in; without it whose tickets are in the cache.",
-        examples=["exporter@EXAMPLE.COM"],
-    )
-    sasl_kerberos_keytab: Path | None = Field(
-        default=None, description="File with the keys of that principal; without it tickets are those of the cache.",
-        examples=["exporter.keytab"],
-    )
+    client_rack: str | None = Field(default=None, examples=["eu-west-1a"])
+    """Rack of the task, as the brokers' `broker.rack`: records are read from the nearest replica, where the brokers
+    select replicas so."""
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
+    """Encryption (SSL) and login (SASL) of the connections to Kafka."""
+    ssl_cafile: Path | None = Field(default=None, examples=["ca.pem"])
+    """PEM file of the authorities that sign the brokers' certificates; without it those of the system (Python) and of
+    the JVM (Spark)."""
+    ssl_certfile: Path | None = Field(default=None, examples=["client.pem"])
+    """PEM file of the client's certificate chain, and of its PKCS#8 key without `ssl_keyfile`."""
+    ssl_keyfile: Path | None = Field(default=None, examples=["client-key.pem"])
+    """PEM file of the client's PKCS#8 key, if it is not in ssl_certfile."""
+    ssl_password: SecretStr | None = Field(default=None, examples=["secret"])
+    """Password of the encrypted key."""
+    ssl_password_file: Path | None = Field(default=None, examples=["ssl-password"])
+    """File with that password alone in it, instead."""
+    ssl_check_hostname: bool = True
+    """Whether the name in the broker's certificate must be its host name."""
+    sasl_mechanism: Mechanism | None = Field(default=None, examples=["SCRAM-SHA-512"])
+    """How the client proves who it is."""
+    sasl_plain_username: str | None = Field(default=None, examples=["exporter"])
+    """User name for PLAIN and SCRAM."""
+    sasl_plain_password: SecretStr | None = Field(default=None, examples=["secret"])
+    """Password for PLAIN and SCRAM."""
+    sasl_plain_password_file: Path | None = Field(default=None, examples=["sasl-plain-password"])
+    """File with that password alone in it, instead."""
+    sasl_oauth_token_url: str | None = Field(default=None, examples=["https://login.example.com/oauth2/token"])
+    """Token endpoint of the authorization server, for OAUTHBEARER with a client's credentials."""
+    sasl_oauth_client_id: str | None = Field(default=None, examples=["exporter"])
+    """Name of the client at the authorization server."""
+    sasl_oauth_client_secret: SecretStr | None = Field(default=None, examples=["secret"])
+    """Secret of that client."""
+    sasl_oauth_client_secret_file: Path | None = Field(default=None, examples=["sasl-oauth-client-secret"])
+    """File with that secret alone in it, instead."""
+    sasl_oauth_scope: str | None = Field(default=None, examples=["kafka"])
+    """Scopes to ask for, separated by spaces."""
+    sasl_oauth_audience: str | None = Field(default=None, examples=["kafka"])
+    """Audience to ask for, where the server wants it."""
+    sasl_oauth_cafile: Path | None = Field(default=None, examples=["ca.pem"])
+    """PEM file of the authorities that sign the certificate of the token endpoint; without it those of the system."""
+    sasl_oauth_function: str | None = Field(default=None, examples=["our_tokens:kafka"])
+    """Function, as package.module:function, that returns a token and when it ends, instead of a token endpoint."""
+    sasl_aws_region: str | None = Field(default=None, examples=["eu-west-1"])
+    """Region of the MSK cluster, for AWS_MSK_IAM; without it the one in the brokers' names, or that of AWS's
+    settings."""
+    sasl_kerberos_service_name: str = "kafka"
+    """First part of the brokers' principals, for GSSAPI (Kerberos)."""
+    sasl_kerberos_principal: str | None = Field(default=None, examples=["exporter@EXAMPLE.COM"])
+    """Who logs in; without it whose tickets are in the cache."""
+    sasl_kerberos_keytab: Path | None = Field(default=None, examples=["exporter.keytab"])
+    """File with the keys of that principal; without it tickets are those of the cache."""
 
     @property
     def tls(self) -> bool:

@@ -59,27 +59,26 @@ class Settings(Tending, Recording, Places, Coordinating, ReadingSettings):
     last one named first.
     """
 
-    type_from: TypeFromTable = Field(description="Where the event type stands.")
-    event_time: EventTimeTable = Field(description="Where the event time stands.")
-    types: Types = Field(default_factory=dict, description="The event types and their columns.")
-    value_format: ValueFormatTable = Field(default=ValueFormatTable(), description="How values are written.")
-    topic_formats: TopicFormats = Field(
-        default_factory=dict,
-        description="A table as value_format, of the topics whose whole name the expression matches; of several the "
-        "first one counts.",
-    )
-    schema_registry: SchemaRegistry = Field(default=SchemaRegistry(), description="Where schemas are registered.")
-    kafka_client: KafkaClient = Field(default=KafkaClient(), description="Security of the connections to Kafka.")
+    type_from: TypeFromTable
+    """Where the event type stands."""
+    event_time: EventTimeTable
+    """Where the event time stands."""
+    types: Types = Field(default_factory=dict)
+    """The event types and their columns."""
+    value_format: ValueFormatTable = ValueFormatTable()
+    """How values are written."""
+    topic_formats: TopicFormats = Field(default_factory=dict)
+    """A table as value_format, of the topics whose whole name the expression matches; of several the first one
+    counts."""
+    schema_registry: SchemaRegistry = SchemaRegistry()
+    """Where schemas are registered."""
+    kafka_client: KafkaClient = KafkaClient()
+    """Security of the connections to Kafka."""
 
-    constants: Constants = Field(
-        default_factory=dict,
-        description="Columns of each type's table that hold the same text, number, true or false in every row.",
-        examples=[{"cluster": "east"}],
-    )
-    derive: Derive = Field(
-        default_factory=dict,
-        description="Tables and topics that `exporter derive` makes of the exported tables, each by a name.",
-    )
+    constants: Constants = Field(default_factory=dict, examples=[{"cluster": "east"}])
+    """Columns of each type's table that hold the same text, number, true or false in every row."""
+    derive: Derive = Field(default_factory=dict)
+    """Tables and topics that `exporter derive` makes of the exported tables, each by a name."""
 
     _origins: dict[str, str] = PrivateAttr(default_factory=dict)
     _declared: dict[str, str] = PrivateAttr(default_factory=dict)

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Literal, get_args, get_origin
 
 from exporter.settings.derive_tables import DERIVE, KINDS
 from exporter.settings.model import NOTHING, SCALARS, Settings, flag, variable
+from exporter.settings.said import said
 from exporter.settings.tables import FREE, NAMED, TABLES
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
     from pydantic.fields import FieldInfo
 
 EXAMPLE = "`exporter config --write-example`"
@@ -29,27 +31,36 @@ def with_default(default: str, description: str) -> str:
     return f"{description}  [{'default: ' if default != REQUIRED else ''}{default}]"
 
 
+def scalars() -> list[tuple[str, str, str]]:
+    """(name, default as TOML or `required`, description) of every setting outside a table, in the model's order."""
+    return [_row(name, Settings, name) for name in SCALARS]
+
+
 def reference() -> list[tuple[str, str, str]]:
-    """(name, default as TOML or `required`, description) of every setting, in the model's order."""
-    rows = [(name, Settings.model_fields[name]) for name in SCALARS]
+    """The same of every setting."""
+    rows = scalars()
     for table, model in TABLES.items():
         prefix = f"{table}.<{NAMED[table]}>" if table in NAMED else table
         if table in _TOLD_ELSEWHERE:
-            rows.append((prefix, Settings.model_fields[table]))
+            rows.append(_row(prefix, Settings, table))
         else:
-            rows += [(f"{prefix}.{name}", field) for name, field in model.model_fields.items()]
+            rows += [_row(f"{prefix}.{name}", model, name) for name in model.model_fields]
     for kind, model in KINDS.items():
-        rows += [(f"{DERIVE}.<{kind}>.{name}", field) for name, field in model.model_fields.items()]
-    rows += [(name, Settings.model_fields[name]) for name in sorted(FREE)]
-    return [(name, _default_text(field), _description(field)) for name, field in rows]
+        rows += [_row(f"{DERIVE}.<{kind}>.{name}", model, name) for name in model.model_fields]
+    return [*rows, *(_row(name, Settings, name) for name in sorted(FREE))]
 
 
-def _description(field: FieldInfo) -> str:
+def _row(shown: str, model: type[BaseModel], name: str) -> tuple[str, str, str]:
+    return shown, _default_text(model.model_fields[name]), _description(model, name)
+
+
+def _description(model: type[BaseModel], name: str) -> str:
     """The field's sentence, and what there is to choose from."""
-    kinds = get_args(field.annotation)
-    kinds = kinds if type(None) in kinds else (field.annotation,)
+    annotation = model.model_fields[name].annotation
+    kinds = get_args(annotation)
+    kinds = kinds if type(None) in kinds else (annotation,)
     choices = [choice for kind in kinds if get_origin(kind) is Literal for choice in get_args(kind) if choice]
-    text = field.description or ""
+    text = said(model)[name]
     return f"{text} One of: {', '.join(choices)}." if len(choices) > 1 else text
 
 
@@ -81,21 +92,22 @@ def example_toml() -> str:
         f"{variable('roll_age_max_secs')}."
     )
     lines = [*comment(head), ""]
-    lines += _example_lines(((name, Settings.model_fields[name]) for name in SCALARS), needed=frozenset({"topics"}))
+    lines += _example_lines(Settings, SCALARS, needed=frozenset({"topics"}))
     for table, model in TABLES.items():
         head = f"[{table}.{_EXAMPLE_OF[table]}]" if table in NAMED else f"[{table}]"
         if table in _TOLD_ELSEWHERE:
-            lines += [*comment(Settings.model_fields[table].description or ""), f"# {head}", '# kind = "avro"', ""]
+            lines += [*comment(said(Settings)[table]), f"# {head}", '# kind = "avro"', ""]
             continue
         lines += [head]
-        lines += _example_lines(model.model_fields.items(), needed=_EXAMPLE_NEEDED.get(table, frozenset()))
+        lines += _example_lines(model, model.model_fields, needed=_EXAMPLE_NEEDED.get(table, frozenset()))
     for kind, model in KINDS.items():
-        lines += [*comment(f"{Settings.model_fields[DERIVE].description} Of the kind {kind}:"), f"# [{DERIVE}.{kind}]"]
-        lines += [line if line[:1] in ("", "#") else f"# {line}" for line in _example_lines(model.model_fields.items())]
+        lines += [*comment(f"{said(Settings)[DERIVE]} Of the kind {kind}:"), f"# [{DERIVE}.{kind}]"]
+        example = _example_lines(model, model.model_fields)
+        lines += [line if line[:1] in ("", "#") else f"# {line}" for line in example]
     for table in sorted(FREE):
         field = Settings.model_fields[table]
         ((key, text),) = (field.examples or [{}])[0].items()
-        lines += [*comment(field.description or ""), f"# [{table}]", f"# {json.dumps(key)} = {toml_value(text)}", ""]
+        lines += [*comment(said(Settings)[table]), f"# [{table}]", f"# {json.dumps(key)} = {toml_value(text)}", ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -107,9 +119,12 @@ _EXAMPLE_NEEDED = {
 """Optional settings of tables without which the example would not load."""
 
 
-def _example_lines(fields: Iterable[tuple[str, FieldInfo]], needed: frozenset[str] = frozenset()) -> Iterator[str]:
-    for name, field in fields:
-        yield from comment(_description(field))
+def _example_lines(
+    model: type[BaseModel], names: Iterable[str], needed: frozenset[str] = frozenset()
+) -> Iterator[str]:
+    for name in names:
+        field = model.model_fields[name]
+        yield from comment(_description(model, name))
         given = field.is_required() or name in needed
         absent = field.is_required() or field.default in NOTHING
         value = (field.examples or [""])[0] if absent else field.default

@@ -16,24 +16,16 @@ from exporter.settings.type_tables import RenameTable, TypeTable
 class TypeFromTable(Table):
     """[type_from]"""
 
-    kind: Literal["header", "field", "json", "key", "topic", "schema", "source"] = Field(
-        description="Where a record's event type stands: in a header, in a field of the value (json is another word "
-        "for field), in the key, or it is the topic's name, the name of the value's schema, or the schema and table "
-        "that an envelope says the row is of.",
-        examples=["field"],
-    )
-    name: str = Field(
-        default="",
-        description="Name of the header, or dotted path of the field; of a schema full (the default) or short, without "
-        "its namespace; empty for key, topic and source.",
-        examples=["type"],
-    )
-    rename: tuple[RenameTable, ...] = Field(
-        default=(),
-        description="Rules for event types, of which the first that fits a whole event type says what it is called "
-        "from there on: `match` is a regular expression, `to` a text in which $1 and ${name} are groups and $$ is $.",
-        examples=[({"match": "(.*)-v[0-9]+", "to": "$1"},)],
-    )
+    kind: Literal["header", "field", "json", "key", "topic", "schema", "source"] = Field(examples=["field"])
+    """Where a record's event type stands: in a header, in a field of the value (json is another word for field), in the
+    key, or it is the topic's name, the name of the value's schema, or the schema and table that an envelope says the
+    row is of."""
+    name: str = Field(default="", examples=["type"])
+    """Name of the header, or dotted path of the field; of a schema full (the default) or short, without its namespace;
+    empty for key, topic and source."""
+    rename: tuple[RenameTable, ...] = Field(default=(), examples=[({"match": "(.*)-v[0-9]+", "to": "$1"},)])
+    """Rules for event types, of which the first that fits a whole event type says what it is called from there on:
+    `match` is a regular expression, `to` a text in which $1 and ${name} are groups and $$ is $."""
 
     @model_validator(mode="after")
     def _named(self) -> TypeFromTable:
@@ -56,17 +48,14 @@ class TypeFromTable(Table):
 class EventTimeTable(Table):
     """[event_time]"""
 
-    kind: Literal["field", "json", "record"] = Field(
-        description="Where a record's event time stands: in a field of the value (json is another word for it), or it "
-        "is the record's Kafka timestamp.",
-        examples=["field"],
-    )
-    path: str = Field(default="", description="Dotted path of the field; empty for record.", examples=["occurred_at"])
-    unit: Literal["iso", "s", "ms", "us", "ns"] = Field(
-        default="iso",
-        description="How the field tells the time: ISO-8601 text, or a number of seconds, milliseconds, microseconds "
-        "or nanoseconds since 1970. A field that is a time by its schema needs no unit.",
-    )
+    kind: Literal["field", "json", "record"] = Field(examples=["field"])
+    """Where a record's event time stands: in a field of the value (json is another word for it), or it is the record's
+    Kafka timestamp."""
+    path: str = Field(default="", examples=["occurred_at"])
+    """Dotted path of the field; empty for record."""
+    unit: Literal["iso", "s", "ms", "us", "ns"] = "iso"
+    """How the field tells the time: ISO-8601 text, or a number of seconds, milliseconds, microseconds or nanoseconds
+    since 1970. A field that is a time by its schema needs no unit."""
 
     @model_validator(mode="after")
     def _pathed(self) -> EventTimeTable:

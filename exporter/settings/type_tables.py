@@ -28,8 +28,10 @@ NEED_COLUMNS = ("names", "case", "python", "set", "where", "drop")
 class RenameTable(Table):
     """[[type_from.rename]]"""
 
-    match: str = Field(description="Regular expression of whole event types.", examples=["(.*)-v[0-9]+"])
-    to: str = Field(description="What they are called; $1 and ${name} are groups.", examples=["$1"])
+    match: str = Field(examples=["(.*)-v[0-9]+"])
+    """Regular expression of whole event types."""
+    to: str = Field(examples=["$1"])
+    """What they are called; $1 and ${name} are groups."""
 
     @model_validator(mode="after")
     def _can_be(self) -> RenameTable:
@@ -67,90 +69,49 @@ def _addable(names: Collection[str]) -> None:
 class TypeTable(Table):
     """[types.<event type>]"""
 
-    match: str = Field(
-        default="",
-        description="Regular expression: each record whose whole event type fits goes to this table, to others whose "
-        "expressions fit too. Without it the table takes the event type that it is called by.",
-        examples=[r"order\..*"],
-    )
-    columns: str | None = Field(
-        default=None,
-        description="The event type's columns as Spark DDL; this or columns_file.",
-        examples=["order_id BIGINT, amount DECIMAL(12,2), occurred_at TIMESTAMP"],
-    )
-    columns_file: Path | None = Field(
-        default=None,
-        description="File that holds the columns as Spark DDL; relative to the TOML file.",
-        examples=["schemas/order_placed.ddl"],
-    )
+    match: str = Field(default="", examples=[r"order\..*"])
+    """Regular expression: each record whose whole event type fits goes to this table, to others whose expressions fit
+    too. Without it the table takes the event type that it is called by."""
+    columns: str | None = Field(default=None, examples=["order_id BIGINT, amount DECIMAL(12,2), occurred_at TIMESTAMP"])
+    """The event type's columns as Spark DDL; this or columns_file."""
+    columns_file: Path | None = Field(default=None, examples=["schemas/order_placed.ddl"])
+    """File that holds the columns as Spark DDL; relative to the TOML file."""
     names: Annotated[dict[str, tuple[str, ...]], BeforeValidator(_listed), AfterValidator(_pathed)] = Field(
-        default={},
-        description="Where a declared column stands in the value, if not under its own name: dotted path, or several, "
-        "of which the first that is there fills it.",
-        examples=[{"customer": ("customer.id", "customer_id")}],
+        default={}, examples=[{"customer": ("customer.id", "customer_id")}]
     )
-    case: Literal["exact", "insensitive"] = Field(
-        default="exact",
-        description="Whether a field fills the column of its very name, or also one that differs by case; two fields "
-        "that fill one column make a dead letter.",
-    )
-    python: str = Field(
-        default="",
-        description="Function, as package.module:function, that gets decoded rows as an Arrow table and returns rows "
-        "and a mask; that its result depends on nothing else is up to its author.",
-        examples=["our.rules:priced"],
-    )
-    python_version: str = Field(
-        default="",
-        description="Text that its author changes with what the function does: a new one is a new configuration.",
-        examples=["3"],
-    )
-    python_columns: str = Field(
-        default="", description="The columns that the function adds, as Spark DDL.", examples=["price DECIMAL(12,2)"]
-    )
-    set: dict[str, str] = Field(
-        default={},
-        description="Columns computed by DuckDB's SQL of the decoded columns, _kafka, _key and _headers; one that is "
-        "declared takes its place. A row on which it fails is a dead letter.",
-        examples=[{"customer": "sha256(customer)"}],
-    )
-    where: str = Field(
-        default="",
-        description="DuckDB's SQL of the same: rows for which it is not true are counted, and stand nowhere.",
-        examples=["amount > 0"],
-    )
-    drop: tuple[str, ...] = Field(
-        default=(),
-        description="Decoded columns that the table does not have.",
-        examples=[("email",)],
-    )
-    force_optional: bool | None = Field(
-        default=None, description="As the setting of that name, for this event type alone.", examples=[True]
-    )
+    """Where a declared column stands in the value, if not under its own name: dotted path, or several, of which the
+    first that is there fills it."""
+    case: Literal["exact", "insensitive"] = "exact"
+    """Whether a field fills the column of its very name, or also one that differs by case; two fields that fill one
+    column make a dead letter."""
+    python: str = Field(default="", examples=["our.rules:priced"])
+    """Function, as package.module:function, that gets decoded rows as an Arrow table and returns rows and a mask; that
+    its result depends on nothing else is up to its author."""
+    python_version: str = Field(default="", examples=["3"])
+    """Text that its author changes with what the function does: a new one is a new configuration."""
+    python_columns: str = Field(default="", examples=["price DECIMAL(12,2)"])
+    """The columns that the function adds, as Spark DDL."""
+    set: dict[str, str] = Field(default={}, examples=[{"customer": "sha256(customer)"}])
+    """Columns computed by DuckDB's SQL of the decoded columns, _kafka, _key and _headers; one that is declared takes
+    its place. A row on which it fails is a dead letter."""
+    where: str = Field(default="", examples=["amount > 0"])
+    """DuckDB's SQL of the same: rows for which it is not true are counted, and stand nowhere."""
+    drop: tuple[str, ...] = Field(default=(), examples=[("email",)])
+    """Decoded columns that the table does not have."""
+    force_optional: bool | None = Field(default=None, examples=[True])
+    """As the setting of that name, for this event type alone."""
 
-    evolve: Literal["off", "add"] | None = Field(
-        default=None,
-        description="As the setting evolve, for this event type. With add columns may be left out altogether, as "
-        "they may where a schema says what is in a value.",
-        examples=["add"],
-    )
-    hints: dict[str, str] = Field(
-        default={},
-        description="Types of fields that are not declared, for evolve: dotted path -> a type as in columns; [] stands "
-        "for the elements of an array.",
-        examples=[{"items[].sent_at": "TIMESTAMP"}],
-    )
-    partition_by: PartitionBy | None = Field(
-        default=None,
-        description="How this type's table is cut by event time, if it is not as the setting partition_by says.",
-        examples=["hour"],
-    )
-    partition_columns: tuple[str, ...] = Field(
-        default=(),
-        description="Columns whose values cut the table too, behind the time: STRING, BOOLEAN, DATE or an integer, at "
-        "the top level. Each combination of values is a file of its own at each commit, so they should have few.",
-        examples=[("country",)],
-    )
+    evolve: Literal["off", "add"] | None = Field(default=None, examples=["add"])
+    """As the setting evolve, for this event type. With add columns may be left out altogether, as they may where a
+    schema says what is in a value."""
+    hints: dict[str, str] = Field(default={}, examples=[{"items[].sent_at": "TIMESTAMP"}])
+    """Types of fields that are not declared, for evolve: dotted path -> a type as in columns; [] stands for the
+    elements of an array."""
+    partition_by: PartitionBy | None = Field(default=None, examples=["hour"])
+    """How this type's table is cut by event time, if it is not as the setting partition_by says."""
+    partition_columns: tuple[str, ...] = Field(default=(), examples=[("country",)])
+    """Columns whose values cut the table too, behind the time: STRING, BOOLEAN, DATE or an integer, at the top level.
+    Each combination of values is a file of its own at each commit, so they should have few."""
 
     @field_validator("partition_columns")
     @classmethod
