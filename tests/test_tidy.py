@@ -393,3 +393,16 @@ def test_every_rule_that_is_cited_stands_in_the_protocol() -> None:
                 assert not point or f"- ({point}) " in sections[number], f"{name} cites protocol {number}{point}"
                 cited += 1
     assert cited > 50
+
+
+def test_what_holds_a_rule_is_there_and_each_mutant_stands_at_a_rule() -> None:
+    """Files and mutants after "HELD BY" in offsets/PROTOCOL.md exist; each mutant that is searched is named there."""
+    protocol = (ROOT / "offsets" / "PROTOCOL.md").read_text("utf-8")
+    passages = re.findall(r"^(?:HELD BY|- [A-Z]+ is held by):((?:.+\n)+?)(?=\n|- |\Z)", protocol, re.M)
+    mutants = dict(re.findall(r"^(\w+): (.*)$", (ROOT / "tests" / "model" / "mutants.txt").read_text("utf-8"), re.M))
+    named = {name for passage in passages for name in re.findall(r"`([^`]+)`", passage)}
+    files = {name for name in named if "/" in name}
+    assert len(passages) > 30 and len(files) > 50
+    assert not {name for name in files if not any((ROOT / room / name).exists() for room in ("", "exporter"))}
+    searched = {name for name, kind in mutants.items() if kind != "part" and not name.startswith("control_")}
+    assert named - files == searched

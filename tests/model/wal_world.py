@@ -1,4 +1,4 @@
-"""The world of the write-ahead log (protocol 2 ORDER, 5.1, 6): the real commit path and start-up, effect by effect.
+"""The world of the write-ahead log (protocol ORDER, 5.1, 6): the real commit path and start-up, effect by effect.
 
 One table, one topic partition, processes that both believe they own it. What runs is the exporter's own
 DeltaCommitter.commit, Journal, WalKeeper's payment and LogCheck; only their effects are played here. A call that is
