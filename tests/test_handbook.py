@@ -17,6 +17,7 @@ import pytest
 
 import exporter
 from exporter.cli.main import cli
+from exporter.core.reasons import CODES
 from exporter.errors import ExporterError
 from exporter.log_events import event_rows
 from exporter.monitor.health import ENDPOINTS
@@ -27,6 +28,13 @@ from tests.bench.__main__ import PARTS
 ROOT = Path(__file__).parents[1]
 HANDBOOK = ROOT / "deploy" / "handbook"
 README_LINES_MAX = 150
+WORDS_MAX = 20
+"""Of a sentence of a page, in the mean."""
+OWN_WORDS = {
+    "app", "cursor", "drain", "empty marker", "epoch", "fenced", "fingerprint", "generation", "held", "landed", "lease",
+    "own mode", "owner", "parked", "position", "recovered", "refused", "rescued", "roll", "round", "settled", "spared",
+    "staged", "stuck", "sweep", "switch", "task", "unknown", "valid-through", "verdict", "widened",
+}  # fmt: skip
 PAGES = sorted([ROOT / "README.md", ROOT / "exporter" / "README.md", ROOT / "offsets" / "PROTOCOL.md",
                 *HANDBOOK.glob("*.md"), *(ROOT / "tests").glob("*/README.md")])  # fmt: skip
 
@@ -113,8 +121,46 @@ def test_every_link_leads_to_a_file(page: Path) -> None:
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
-def test_a_newcomer_reads_the_readme_in_five_minutes() -> None:
-    """Everything else has a page of its own, and the README names each."""
-    text = (ROOT / "README.md").read_text()
-    assert len(text.splitlines()) <= README_LINES_MAX
-    assert [page.name for page in HANDBOOK.glob("*.md") if f"deploy/handbook/{page.name}" not in text] == []
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_link_into_a_page_leads_to_a_heading(page: Path) -> None:
+    """By the anchor that the web makes of it: small letters, no punctuation, hyphens for spaces."""
+    for path, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text()):
+        headings = re.findall(r"^#+ (.*)$", ((page.parent / path) if path else page).read_text(), re.M)
+        anchors = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+        assert anchor in anchors, f"{path}#{anchor}"
+
+
+def test_a_newcomer_reads_the_readme_in_five_minutes_and_finds_each_page_in_the_handbooks_first_one() -> None:
+    """Everything else has a page of its own."""
+    assert len((ROOT / "README.md").read_text().splitlines()) <= README_LINES_MAX
+    first = (HANDBOOK / "README.md").read_text()
+    assert [page.name for page in HANDBOOK.glob("*.md") if f"]({page.name})" not in first] == ["README.md"]
+
+
+def test_each_alert_has_a_line_for_the_person_on_call() -> None:
+    """In the order of the rules; nothing else is there."""
+    rules = re.findall(r"- alert: (\w+)", (ROOT / "deploy" / "prometheus" / "alerts.yml").read_text())
+    assert [name.strip("`") for name, *_ in table_in(HANDBOOK / "on-call.md", "| alert |")] == rules
+
+
+def test_each_reason_of_a_dead_letter_is_explained() -> None:
+    """Each code once, but that of the format that only tests read."""
+    told = [code for codes, *_ in table_in(HANDBOOK / "dead-letters.md", "| code |") for code in codes.split(", ")]
+    assert sorted(told) == sorted(f"`{code}`" for code in {*CODES, "tombstone"} - {"not_pairs"})
+
+
+def test_words_of_our_own_are_in_the_glossary() -> None:
+    """In the order of the alphabet; among them each that a reader of the output cannot know."""
+    words = [word for word, _ in table_in(HANDBOOK / "glossary.md", "| word |")]
+    assert words == sorted(words, key=str.lower)
+    assert not OWN_WORDS - {word for row in words for word in row.split(", ")}
+
+
+@pytest.mark.parametrize("page", [*HANDBOOK.glob("*.md"), ROOT / "README.md", ROOT / "offsets" / "PROTOCOL.md"],
+                         ids=lambda page: page.relative_to(ROOT).as_posix())  # fmt: skip
+def test_sentences_are_short(page: Path) -> None:
+    """In the mean; tables, code and headings apart. What is in backticks is one word."""
+    prose = re.sub(r"```.*?```|^\|.*$|^#.*$|^HELD BY(?:.+\n)+", "", page.read_text(), flags=re.S | re.M)
+    blocks = (re.sub(r"`[^`]*`", "x", " ".join(block.split())) for block in re.split(r"\n\s*\n|\n(?=- |\d+\. )", prose))
+    sentences = [found for block in blocks for found in re.split(r"(?<=[.!?:;])\s+(?=[A-Z0-9(*`x\"])", block) if found]
+    assert sum(len(sentence.split()) for sentence in sentences) <= WORDS_MAX * len(sentences)

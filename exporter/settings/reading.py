@@ -51,7 +51,8 @@ class ReadingSettings(Part):
     """Where a topic that is new to the tables begins: earliest, latest, or the first record at or after an ISO-8601
     time with a zone; later starts go on from the tables."""
     generation: CountFrom0 = 0
-    """Raise it to return to a routing configuration that was in force before; no other change needs it."""
+    """Raise it to return to a routing configuration that was in force before, or to an earlier version after a later
+    one has switched the configuration; no other change needs it."""
 
     roll_records_max: Count = 1_000_000
     """Records that one type and partition stages before they are committed."""
