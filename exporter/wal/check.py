@@ -25,8 +25,8 @@ from exporter.lake.lake import Lake
 from exporter.lake.table import DeltaTable
 from exporter.log import get_logger
 from exporter.log_events import Event
-from exporter.wal.journal import Journal, Landing, contradiction
-from offsets.intents import Intent, IntentKey, IntentState, WalMismatch, WalUnreachable
+from exporter.wal.journal import Journal, Landing
+from offsets.intents import Intent, IntentKey, IntentState, WalUnreachable
 from offsets.positions import TOMBSTONE, Position, our_transactions
 from offsets.ranges import TopicPartition
 from offsets.rewind import live_positions
@@ -69,14 +69,12 @@ class LogCheck:
         if wal is None or (self._journal.down and not self._journal.required):
             return None
         try:
-            return {tp: wal.read(tp) for tp in tps}
-        except WalUnreachable as error:
-            self._journal.unreachable(error)
+            with self._journal.asking():
+                return {tp: wal.read(tp) for tp in tps}
+        except WalUnreachable:
             if self._journal.required:
                 raise
             return None
-        except WalMismatch as error:
-            raise contradiction(error) from error
 
     def judge(
         self,
@@ -215,14 +213,12 @@ class LogCheck:
         if wal is None or not found:
             return
         try:
-            wal.record(found)
-        except WalUnreachable as error:
-            self._journal.unreachable(error)
+            with self._journal.asking():
+                wal.record(found)
+        except WalUnreachable:
             if self._journal.required:
                 raise
             return
-        except WalMismatch as error:
-            raise contradiction(error) from error
         log.info(Event.WAL_REBUILT, table=name, partitions=len(found))
 
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from types import MappingProxyType
 from typing import Any
 
 from exporter.wal.dynamodb_calls import DEADLINE_SECS, Calls, Unmet, connect
@@ -37,6 +38,10 @@ HISTORY_PAGES = 20
 """Answers of a megabyte, about 2,000 commits each, that one look through a partition's history takes at most."""
 
 _DAY_SECS = 86_400
+_STARTED = IntentState.STARTED.value
+_EXPIRES = f"#{TTL_ATTRIBUTE} = :{TTL_ATTRIBUTE}"
+_ALL_OLD = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
+"""Of a write: what is there is told where its condition is not met."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +93,7 @@ class DynamoDbLog:
         for intent in intents:
             if intent.state is not IntentState.STARTED:
                 raise ValueError(f"not a new intent: {intent!r}")
-            request = {"Item": to_item(self.app, intent), "ConditionExpression": "attribute_not_exists(pk)"}
-            writes.append([_Write("Put", request, _same_as(intent))])
+            writes.append([self._putting(intent, to_item(self.app, intent), "attribute_not_exists(pk)")])
         self._write(writes)
 
     def complete(self, intents: Sequence[Intent], version: int) -> None:
@@ -126,10 +130,8 @@ class DynamoDbLog:
 
         Raises WalMismatch for items that this version cannot read.
         """
-        request = {
-            "IndexName": LIVE, "ConsistentRead": True, "KeyConditionExpression": "pk = :pk",
-            "ExpressionAttributeValues": {":pk": {"S": partition_key(self.app, tp)}},
-        }  # fmt: skip
+        pk = partition_key(self.app, tp)
+        request = {"IndexName": LIVE, **_expressions({":pk": pk}, KeyCondition="pk = :pk")}
         found = [one for page in self._pages(request) for one in page]
         started = [intent for intent in found if intent.state is IntentState.STARTED]
         completed = sorted((i for i in found if i.state is IntentState.COMPLETED), key=lambda i: (i.new, i.version))
@@ -144,15 +146,9 @@ class DynamoDbLog:
 
         For people: nothing is decided by it. It goes through the whole history of the partition, or the first pages.
         """
-        request = {
-            "ConsistentRead": True, "KeyConditionExpression": "pk = :pk AND begins_with(sk, :head)",
-            "FilterExpression": "#state = :state", "ExpressionAttributeNames": {"#state": "state"},
-            "ExpressionAttributeValues": {
-                ":pk": typed(partition_key(self.app, tp)), ":head": typed("intent/"),
-                ":state": typed(IntentState.FAILED.value),
-            },
-        }  # fmt: skip
-        pages = self._pages(request)
+        values = {":pk": partition_key(self.app, tp), ":head": "intent/", ":state": IntentState.FAILED.value}
+        of_key = "pk = :pk AND begins_with(sk, :head)"
+        pages = self._pages(_expressions(values, KeyCondition=of_key, Filter="#state = :state"))
         found = [one for page in islice(pages, pages_max) for one in page]
         return tuple(sorted(found, key=lambda one: (one.started_ms, one.key))), next(pages, None) is None
 
@@ -160,7 +156,7 @@ class DynamoDbLog:
         """The answers to one Query."""
         after: dict[str, Any] = {}
         while True:
-            answer = self._calls.call("query", TableName=self.table, **request, **after)
+            answer = self._calls.call("query", TableName=self.table, ConsistentRead=True, **request, **after)
             yield [from_item(item) for item in answer["Items"]]
             if not answer.get("LastEvaluatedKey"):
                 return
@@ -223,33 +219,25 @@ class DynamoDbLog:
 
     def _completing(self, intent: Intent, live: bool) -> _Write:
         item = to_item(self.app, intent, live, None if live else self._expires_at())
-        request = {
-            "Item": item, "ConditionExpression": "attribute_not_exists(pk) OR #state = :started",
-            "ExpressionAttributeNames": {"#state": "state"},
-            "ExpressionAttributeValues": {":started": typed(IntentState.STARTED.value)},
-        }  # fmt: skip
-        return _Write("Put", request, _same_as(intent))
+        return self._putting(intent, item, "attribute_not_exists(pk) OR #state = :started", {":started": _STARTED})
 
     def _demoting(self, tp: TopicPartition, sk: str) -> _Write:
-        request = {
-            "Key": self._key(tp, sk), "ConditionExpression": "attribute_exists(pk)",
-            "UpdateExpression": "SET #expires_at = :expires_at REMOVE #live",
-            "ExpressionAttributeNames": {"#expires_at": TTL_ATTRIBUTE, "#live": LIVE},
-            "ExpressionAttributeValues": {":expires_at": typed(self._expires_at())},
-        }  # fmt: skip
-        return _Write("Update", request, lambda item: not item)
+        update, values = f"SET {_EXPIRES} REMOVE #{LIVE}", {f":{TTL_ATTRIBUTE}": self._expires_at()}
+        request = _expressions(values, Update=update, Condition="attribute_exists(pk)")
+        return _Write("Update", {"Key": self._key(tp, sk), **request}, lambda item: not item)
 
     def _failing(self, intent: Intent) -> _Write:
-        sk = sort_key(intent.key, intent.new, intent.commit_id)
-        values = {":failed": IntentState.FAILED.value, ":started": IntentState.STARTED.value}
-        request = {
-            "Key": self._key(intent.key.tp, sk), "ConditionExpression": "#state = :started",
-            "UpdateExpression": "SET #state = :failed, #expires_at = :expires_at REMOVE #live",
-            "ExpressionAttributeNames": {"#state": "state", "#expires_at": TTL_ATTRIBUTE, "#live": LIVE},
-            "ExpressionAttributeValues": {name: typed(value) for name, value in values.items()}
-            | {":expires_at": typed(self._expires_at())},
-        }  # fmt: skip
+        key = self._key(intent.key.tp, sort_key(intent.key, intent.new, intent.commit_id))
+        values: dict[str, str | int] = {":failed": IntentState.FAILED.value, ":started": _STARTED}
+        values |= {f":{TTL_ATTRIBUTE}": self._expires_at()}
+        update = f"SET #state = :failed, {_EXPIRES} REMOVE #{LIVE}"
+        request = {"Key": key, **_expressions(values, Update=update, Condition="#state = :started")}
         return _Write("Update", request, lambda item: not item or from_item(item).state is IntentState.FAILED)
+
+    def _putting(
+        self, intent: Intent, item: Item, condition: str, values: Mapping[str, str | int] = MappingProxyType({})
+    ) -> _Write:
+        return _Write("Put", {"Item": item, **_expressions(values, Condition=condition)}, _same_as(intent))
 
     def _write(self, groups: Iterable[Sequence[_Write]]) -> None:
         """Each group at once, or not at all; as many of them in one call as it may hold."""
@@ -275,7 +263,7 @@ class DynamoDbLog:
                 batch = [write for number, write in enumerate(batch) if number not in error.items]
 
     def _call_writes(self, batch: Sequence[_Write]) -> None:
-        common = {"TableName": self.table, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
+        common = {"TableName": self.table, **_ALL_OLD}
         if len(batch) == 1:
             one = {"Put": "put_item", "Update": "update_item"}[batch[0].kind]
             self._calls.call(one, **batch[0].request, **common)
@@ -286,19 +274,24 @@ class DynamoDbLog:
     def _lease_request(
         self, tp: TopicPartition, update: str, condition: str, values: Mapping[str, str | int]
     ) -> dict[str, Any]:
-        names = sorted(set(re.findall("#[a-z]+", f"{update} {condition}")))
-        return {
-            "TableName": self.table, "Key": self._key(tp, LEASE), "UpdateExpression": update,
-            "ConditionExpression": condition, "ExpressionAttributeNames": {name: name[1:] for name in names},
-            "ExpressionAttributeValues": {name: typed(value) for name, value in values.items()},
-            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-        }  # fmt: skip
+        common = {"TableName": self.table, "Key": self._key(tp, LEASE), **_ALL_OLD}
+        return {**common, **_expressions(values, Update=update, Condition=condition)}
 
     def _key(self, tp: TopicPartition, sk: str) -> Item:
         return {"pk": typed(partition_key(self.app, tp)), "sk": typed(sk)}
 
     def _expires_at(self) -> int:
         return int(self._now()) + self._keep_secs
+
+
+def _expressions(values: Mapping[str, str | int], **expressions: str) -> dict[str, Any]:
+    """The parts of a request that speak of attributes. values: of `:name`; `#name` stands for the attribute `name`."""
+    request: dict[str, Any] = {f"{name}Expression": text for name, text in expressions.items()}
+    if names := sorted(set(re.findall("#[a-z_]+", " ".join(expressions.values())))):
+        request["ExpressionAttributeNames"] = {name: name[1:] for name in names}
+    if values:
+        request["ExpressionAttributeValues"] = {name: typed(value) for name, value in values.items()}
+    return request
 
 
 def _same_as(intent: Intent) -> Callable[[Item], bool]:

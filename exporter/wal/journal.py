@@ -12,7 +12,8 @@ from __future__ import annotations
 import queue
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from exporter.errors import InvariantBroken
@@ -86,13 +87,11 @@ class Journal:
 
     def _start(self, intents: Sequence[Intent]) -> bool:
         try:
-            if self.wal is not None:
-                self.wal.start(intents)
-        except WalUnreachable as error:
-            self.unreachable(error)
+            with self.asking():
+                if self.wal is not None:
+                    self.wal.start(intents)
+        except WalUnreachable:
             return False
-        except WalMismatch as error:
-            raise contradiction(error) from error
         return True
 
     def settle(
@@ -137,16 +136,25 @@ class Journal:
         for landing in landings:
             by_version[landing.version].append(landing.intent)
         try:
-            for version, intents in sorted(by_version.items()):
-                self.wal.complete(intents, version)
-            if failed:
-                self.wal.fail(failed)
+            with self.asking():
+                for version, intents in sorted(by_version.items()):
+                    self.wal.complete(intents, version)
+                if failed:
+                    self.wal.fail(failed)
+        except WalUnreachable:
+            return False
+        return True
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """Around calls of the log: one that does not answer is noted. Raises WalUnreachable, InvariantBroken."""
+        try:
+            yield
         except WalUnreachable as error:
             self.unreachable(error)
-            return False
+            raise
         except WalMismatch as error:
             raise contradiction(error) from error
-        return True
 
     def unreachable(self, error: WalUnreachable) -> None:
         """Note it, and say so once a minute."""

@@ -22,8 +22,8 @@ from exporter.lake.views import views_of
 from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.wal.check import LogCheck, Logged, LogVerdicts, broken
-from exporter.wal.journal import Journal, Landing, contradiction
-from offsets.intents import Intent, IntentKey, WalMismatch, WalUnreachable
+from exporter.wal.journal import Journal, Landing
+from offsets.intents import Intent, IntentKey, WalUnreachable
 from offsets.ranges import TopicPartition
 from offsets.wal_verdict import Ruling
 
@@ -133,16 +133,13 @@ class WalKeeper:
 
         def pay() -> Done:
             try:
-                if self.journal.wal is not None:
-                    self.journal.wal.read(tp)
-            except WalUnreachable as error:
-                self.journal.unreachable(error)
-                return Done()
-            except WalMismatch as error:
-                return Done(contradiction(error))
-            try:
+                with self.journal.asking():
+                    if self.journal.wal is not None:
+                        self.journal.wal.read(tp)
                 if not self.journal.pay(landings, dead):
                     return Done()
+            except WalUnreachable:
+                return Done()
             except InvariantBroken as error:
                 return Done(error)
             self.journal.reached()

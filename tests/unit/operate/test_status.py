@@ -239,46 +239,6 @@ def test_nobody_has_caught_up_before_the_positions_are_known() -> None:
         assert (moments, found["positions"][0]["committed"]) == ([], 30)
 
 
-def test_jobs_that_run_in_the_task_have_a_line_each() -> None:
-    """How far they are, or why they do not go on."""
-    found = busy_snapshot().as_dict()
-    well = found["derive"][0]
-    ended = {**well, "job": "b", "error": "another process runs it", "ended": True}
-    lines = how_far.head_lines({**found, "from": "here", "derive": [well, ended]})
-    assert "derive mirrored: 70 rows in 3 runs, 40 s behind" in lines
-    assert "  derive b has ended: another process runs it: exporter derive status" in lines
-
-
-def test_what_a_coordinated_task_does_is_a_line() -> None:
-    """Whether it leads, how many of its offers nobody answered, and why it commits by itself."""
-    found = {**busy_snapshot().as_dict(), "from": "here"}
-    says = "coordinated, leads: 5 rounds, 9 commits of 18 offers, 1 of 6 offers unanswered"
-    assert says in how_far.head_lines(found, verbose=True) and says not in how_far.head_lines(found)
-    follows = {**found["coordination"], "leads": False, "ended": {}}
-    assert "coordinated, follows" in how_far.head_lines({**found, "coordination": follows}, verbose=True)
-    silent = {**found["coordination"], "trouble": "the topic is gone"}
-    lines = how_far.head_lines({**found, "coordination": silent})
-    assert "  the control topic is silent, this task commits by itself: the topic is gone" in lines
-
-
-def test_who_is_told_of_versions_has_a_line() -> None:
-    """With what keeps versions from being told, if something does."""
-    well = busy_snapshot().as_dict()["events"][0]
-    lines = how_far.head_lines(
-        {**busy_snapshot().as_dict(), "from": "here", "events": [{**well, "sink": "webhook", "error": "HTTP 500"}]}
-    )
-    assert "  events to webhook are held up: HTTP 500" in lines
-
-
-def test_what_filters_leave_out_is_told_by_table() -> None:
-    """And what is of no table; nothing where there is none of it."""
-    said = "left out by filters: order 5, of no table 2"
-    lines = how_far.head_lines({**busy_snapshot().as_dict(), "from": "here"})
-    assert any(line.endswith(said) for line in lines)
-    quiet = {**snapshot(writer("order", P0, 1)).as_dict(), "from": "here"}
-    assert not [line for line in how_far.head_lines(quiet) if "filters" in line]
-
-
 def test_a_screen_shows_those_that_are_furthest_behind() -> None:
     """More positions than lines: the rest is counted; the columns fit into a hundred characters."""
     writers = [writer(f"type_{number:03d}", P0, number) for number in range(200)]
@@ -345,13 +305,3 @@ def test_a_page_has_as_many_rows_as_the_screen_shows() -> None:
     assert len(how_far.page_of(found, screen=FakeScreen(30, 26)).rows) < len(tables.rows), "the head takes more lines"
     assert len(how_far.page_of(found, True, FakeScreen(200, 1)).rows) == how_far.SCREEN_ROWS_MIN
     assert "read" not in how_far.page_of(found, True, FakeScreen(30, 26)).columns
-
-
-def test_columns_that_a_schema_has_outgrown_are_told() -> None:
-    """By their table, with both types, and where their values are counted."""
-    outgrown = {"order": ["id from integer to long", "ratio from float to double"]}
-    status = {"from": "x", **snapshot(writer("order", P0, 5), writer("click", P0, 5), outgrown=outgrown).as_dict()}
-    assert [line for line in how_far.head_lines(status) if "_rescued" in line] == [
-        "  table order: id from integer to long, ratio from float to double: what does not fit is in _rescued: "
-        "exporter schema"
-    ]

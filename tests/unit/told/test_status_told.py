@@ -21,6 +21,7 @@ from exporter.told.status import (
     TableFigures,
     concerns,
     first_line,
+    protocol_lines,
     since_start,
     tables_of,
     under_way,
@@ -129,6 +130,27 @@ def test_the_first_line_tells_what_is_exported_and_how_far() -> None:
     late = told(at_work(marks={P0: Marks((5,), (NOW_MS - 30_000,))}))
     assert first_line(late) == "app: 1 partition into 1 table, 5 records behind, the oldest by 30 s at most"
     assert first_line({"app": "app", "ready": False, "not_ready": "x"}) == "app: nobody knows yet how far behind"
+
+
+def test_nothing_is_said_of_filters_where_there_are_none() -> None:
+    """Nor of dead letters."""
+    assert since_start(told(at_work())) == ["since the task began: 0 records read, 0 rows committed"]
+
+
+@pytest.mark.parametrize(
+    ("state", "says"),
+    [
+        (CoordinationState(), "coordinated, follows"),
+        (CoordinationState(ended={"answered": 5, "silent": 1}), "coordinated, follows, 1 of 6 offers unanswered"),
+        (CoordinationState(leads=True, rounds={"ready": 4, "late": 1}, commits=9, merged=1_800),
+         "coordinated, leads: 5 rounds, 9 commits of 1,800 offers"),
+    ],
+    ids=["follows", "unanswered", "leads"],
+)  # fmt: skip
+def test_what_a_coordinated_task_does_is_a_line(state: CoordinationState, says: str) -> None:
+    """Whether it leads, and how many of its offers nobody answered; of one that is not coordinated there is none."""
+    assert [*protocol_lines(told(at_work(coordination=state)))] == [says]
+    assert [*protocol_lines(told(at_work()))] == []
 
 
 def test_a_table_is_told_over_all_its_partitions() -> None:
