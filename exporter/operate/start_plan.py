@@ -207,41 +207,36 @@ class _Read:
         return self.topics.offsets_at(tps, timestamp_ms)
 
 
+@dataclass
 class _Planner:
     """One reading and what the broker says, turned into steps."""
 
-    def __init__(
-        self,
-        bench: Workbench,
-        settings: Settings,
-        reading: Reading,
-        tps: Sequence[TopicPartition],
-        parked: tuple[str, ...],
-        log_steps: Mapping[TopicPartition, tuple[str, ...]],
-    ) -> None:
-        self._log_steps = log_steps
-        self._bench = bench
-        self._parked = parked
-        self._settings = settings
-        self._reading = reading
-        self._ends = bench.topics.end_offsets(tps)
-        self._starts = bench.topics.first_offsets(tps)
-        self._marks = bench.topics.high_watermarks(tps)
-        letters = reading.letters
-        self._known_gaps = recorded_gaps(letters.transactions, bench.lake.app) if letters is not None else {}
+    bench: Workbench
+    settings: Settings
+    reading: Reading
+    tps: Sequence[TopicPartition]
+    parked: tuple[str, ...]
+    log_steps: Mapping[TopicPartition, tuple[str, ...]]
+
+    def __post_init__(self) -> None:
+        self._ends = self.bench.topics.end_offsets(self.tps)
+        self._starts = self.bench.topics.first_offsets(self.tps)
+        self._marks = self.bench.topics.high_watermarks(self.tps)
+        letters = self.reading.letters
+        self._known_gaps = recorded_gaps(letters.transactions, self.bench.lake.app) if letters is not None else {}
 
     def plan(self, verdicts: Mapping[TopicPartition, Verdict]) -> StartPlan:
         firsts = self._first_offsets([tp for tp, found in verdicts.items() if isinstance(found, FirstStart)])
         starts = (self._partition(tp, found, firsts) for tp, found in sorted(verdicts.items()))
         return StartPlan(
-            tuple(replace(one, steps=(*self._log_steps.get(one.tp, ()), *one.steps)) for one in starts)
+            tuple(replace(one, steps=(*self.log_steps.get(one.tp, ()), *one.steps)) for one in starts)
         )
 
     def _partition(  # noqa: RET503 - the match is whole
         self, tp: TopicPartition, found: Verdict, firsts: Mapping[TopicPartition, int]
     ) -> PartitionStart:
         start = PartitionStart(tp, type(found).__name__.lower(), self._ends[tp])
-        active = self._bench.routing.active_types
+        active = self.bench.routing.active_types
         match found:
             case FirstStart():
                 steps = (f"anchor {_names(active)} at {firsts[tp] - 1}",)
@@ -251,7 +246,7 @@ class _Planner:
             case Switch():
                 return self._switches(start, found)
             case Stop() | Superseded() | Unfinished():
-                error = refusal(tp, found, self._bench.routing.fingerprint())
+                error = refusal(tp, found, self.bench.routing.fingerprint())
                 return replace(start, refusal=None if error is None else Refusal.of(error))
             case _:
                 assert_never(found)
@@ -260,10 +255,10 @@ class _Planner:
         anchored = dict.fromkeys(found.unanchored, found.anchor_at)
         known = {name: Position(found.epoch, at) for name, at in {**found.positions, **anchored}.items()}
         steps = [f"anchor {_names(found.unanchored)} at {found.anchor_at}"] if anchored else []
-        timed = sorted(lacking_event_time({name: self._reading.views[name] for name in found.positions}))
+        timed = sorted(lacking_event_time({name: self.reading.views[name] for name in found.positions}))
         steps += [f"add the column {EVENT_TIME} to {_names(timed)}"] if timed else []
         runs = self._reads(start, known, steps)
-        return replace(runs, steps=(*runs.steps, *self._parked), begins=tuple(found.unanchored))
+        return replace(runs, steps=(*runs.steps, *self.parked), begins=tuple(found.unanchored))
 
     def _switches(self, start: PartitionStart, found: Switch) -> PartitionStart:
         types = {name: at for name in found.in_force_active if (at := found.positions[name]) is not None}
@@ -272,14 +267,14 @@ class _Planner:
             return runs
         gaps = self._gaps(start.tp, types)
         passed = {gap.event_type: Position(gap.epoch, gap.offsets.last_offset) for gap in gaps}
-        switched = _switch_steps(found, {**types, **passed}, self._bench.routing.fingerprint())
+        switched = _switch_steps(found, {**types, **passed}, self.bench.routing.fingerprint())
         return replace(runs, steps=(*runs.steps, *self._widenings(found), *switched))
 
     def _widenings(self, switch: Switch) -> Iterator[str]:
         """What the seals do to tables that no reader of narrower types takes afterwards."""
-        widens, views = self._bench.lake.type_widening, self._reading.views
+        widens, views = self.bench.lake.type_widening, self.reading.views
         for name in sorted(switch.positions.keys() & views.keys()):
-            declared = declared_schema(self._bench.routing, name, self._bench.lake.spec_of(name, views[name]))
+            declared = declared_schema(self.bench.routing, name, self.bench.lake.spec_of(name, views[name]))
             for column in schema_change(views[name], declared, widens).widened:
                 yield f"widen {column} in {name}, which delta-rs 1.6 then refuses to read"
 
@@ -292,7 +287,7 @@ class _Planner:
         try:
             if self._marks[tp] <= most:
                 raise truncated(tp, self._marks[tp], most)
-            if self._settings.on_gap == "stop":
+            if self.settings.on_gap == "stop":
                 refuse([gap for gap in gaps if not gap.recorded])
         except InvariantBroken as error:
             return replace(start, refusal=Refusal.of(error))
@@ -309,11 +304,11 @@ class _Planner:
 
     def _first_offsets(self, tps: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """Where partitions without any position begin: a topic that the tables know, at its earliest offset."""
-        letters = self._reading.letters
+        letters = self.reading.letters
         known = letters.properties if letters is not None else {}
         new = [tp for tp in tps if f"{TOPIC_PROPERTY}{tp.topic}" not in known]
-        read = _Read(self._starts, self._ends, self._bench.topics)
-        return {**read.first_offsets(tps), **first_position(self._settings).offsets(read, new)}
+        read = _Read(self._starts, self._ends, self.bench.topics)
+        return {**read.first_offsets(tps), **first_position(self.settings).offsets(read, new)}
 
 
 def _gap_step(gap: Gap) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,7 @@ BEATS = 4
 _JOB = "renew_leases"
 
 
+@dataclass(eq=False, repr=False)
 class LeaseKeeper:
     """Leases of one process life. wal: its deadline should be at most lease_secs / BEATS, so a log of its own.
 
@@ -39,28 +41,21 @@ class LeaseKeeper:
     call beat() themselves.
     """
 
-    def __init__(
-        self,
-        wal: Leases,
-        owner: str,
-        lease_secs: float,
-        on_lost: Callable[[TopicPartition], None],
-        routing: str = "",
-        clock: Callable[[], float] = time.monotonic,
-        scheduled: bool = True,
-    ) -> None:
-        self._wal = wal
-        self._owner = owner
-        self._lease_secs = lease_secs
-        self._on_lost = on_lost
-        self._routing = routing
-        self._clock = clock
+    wal: Leases
+    owner: str
+    lease_secs: float
+    on_lost: Callable[[TopicPartition], None]
+    routing: str = ""
+    clock: Callable[[], float] = time.monotonic
+    scheduled: bool = True
+
+    def __post_init__(self) -> None:
         self._wanted: frozenset[TopicPartition] = frozenset()
         self._held: dict[TopicPartition, HeldLease] = {}
         self._watched: dict[TopicPartition, Watched] = {}
         self._told: set[TopicPartition] = set()
-        self._last_beat = clock()
-        self._scheduler = self._start() if scheduled else None
+        self._last_beat = self.clock()
+        self._scheduler = self._start() if self.scheduled else None
         self.trouble = ""
         """Why the last beat could not reach the log; empty if it could."""
 
@@ -80,11 +75,11 @@ class LeaseKeeper:
 
     def check(self, tp: TopicPartition) -> bool:
         """Whether the last successful renewal began less than lease_secs ago and none was refused since."""
-        now, held = self._clock(), self._held.get(tp)
-        if now - self._last_beat > self._lease_secs / 2:
+        now, held = self.clock(), self._held.get(tp)
+        if now - self._last_beat > self.lease_secs / 2:
             self._last_beat = now
             self._hurry()
-        return tp in self._wanted and held is not None and held.holds(now, self._lease_secs)
+        return tp in self._wanted and held is not None and held.holds(now, self.lease_secs)
 
     def token(self, tp: TopicPartition) -> int:
         """The fencing token under which it is held, for the commit's metadata; 0 if it is not."""
@@ -106,11 +101,11 @@ class LeaseKeeper:
 
     def beat(self) -> None:
         """Renew what is held, try for what is not, release what is not wanted; ends at the first call that fails."""
-        self._last_beat = self._clock()
+        self._last_beat = self.clock()
         trouble = ""
         try:
             for tp in sorted(self._held.keys() - self._wanted):
-                self._wal.release(self._held.pop(tp).lease)
+                self.wal.release(self._held.pop(tp).lease)
             for tp in sorted(self._wanted):
                 self._keep(tp)
         except (WalUnreachable, WalMismatch) as error:
@@ -119,22 +114,22 @@ class LeaseKeeper:
             log.warning(Event.LEASES_NOT_RENEWED, error=trouble)
         self.trouble = trouble
         for tp, held in list(self._held.items()):
-            if not held.holds(self._clock(), self._lease_secs):
+            if not held.holds(self.clock(), self.lease_secs):
                 self._lose(tp, "not renewed in time")
 
     def _keep(self, tp: TopicPartition) -> None:
         """One call at most."""
         held = self._held.get(tp)
-        began = self._clock()
+        began = self.clock()
         try:
             if held is not None:
                 point(Fault.IN_LEASE_RENEWAL)
-                self._held[tp] = HeldLease(self._wal.renew(held.lease), began)
+                self._held[tp] = HeldLease(self.wal.renew(held.lease), began)
                 self._told.discard(tp)
                 return
             watched = self._watched.get(tp)
-            ripe = watched.lease if watched and watched.may_take(began, self._lease_secs) else None
-            self._held[tp] = HeldLease(self._wal.acquire(tp, self._owner, ripe, self._routing), began)
+            ripe = watched.lease if watched and watched.may_take(began, self.lease_secs) else None
+            self._held[tp] = HeldLease(self.wal.acquire(tp, self.owner, ripe, self.routing), began)
         except LeaseTaken as error:
             self._refused(tp, error)
         else:
@@ -143,7 +138,7 @@ class LeaseKeeper:
             log.info(Event.LEASE_TAKEN, partition=str(tp), token=self.token(tp))
 
     def _refused(self, tp: TopicPartition, error: LeaseTaken) -> None:
-        now = self._clock()
+        now = self.clock()
         if self._held.pop(tp, None) is not None:
             self._lose(tp, "taken by another process" if error.lease else "gone from the log")
         watched = self._watched.get(tp)
@@ -161,7 +156,7 @@ class LeaseKeeper:
             return
         self._told.add(tp)
         log.warning(Event.LEASE_LOST, partition=str(tp), why=why)
-        self._on_lost(tp)
+        self.on_lost(tp)
 
     def _start(self) -> BackgroundScheduler:
         from apscheduler.executors.pool import ThreadPoolExecutor  # only who has leases waits for its import
@@ -169,7 +164,7 @@ class LeaseKeeper:
 
         scheduler = BackgroundScheduler(timezone=timezone.utc, executors={"default": ThreadPoolExecutor(1)})
         scheduler.add_job(
-            self.beat, "interval", seconds=self._lease_secs / BEATS, id=_JOB, coalesce=True, misfire_grace_time=None
+            self.beat, "interval", seconds=self.lease_secs / BEATS, id=_JOB, coalesce=True, misfire_grace_time=None
         )
         scheduler.start()
         return scheduler

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from exporter.core.routing import DEAD_LETTERS, letters_last
 from exporter.errors import CannotRepair
@@ -15,23 +16,25 @@ from offsets.rewind import adopted_transactions, live_positions
 from offsets.table_log import APP_PROPERTY, TOPIC_PROPERTY, TableView
 
 
+@dataclass(frozen=True)
 class Adopt:
-    """One lake, and the app whose tables are taken over. Every plan reads the tables afresh and writes nothing."""
+    """One lake, and the app whose tables are taken over. Every plan reads the tables afresh and writes nothing.
 
-    def __init__(self, lake: Lake, identities: Mapping[str, TopicIdentity], former: str) -> None:
-        """identities: the topics as they are now. former: the other app."""
-        self._lake = lake
-        self._identities = identities
-        self._former = former
+    identities: the topics as they are now. former: the other app.
+    """
+
+    lake: Lake
+    identities: Mapping[str, TopicIdentity]
+    former: str
 
     def plan(self) -> list[TableRepair]:
         """Protocol 5.6: every table of `former` becomes ours, with all that it remembers."""
-        app, former = self._lake.app, self._former
+        app, former = self.lake.app, self.former
         if former == app:
             raise CannotRepair(
                 f"the tables are asked to be those of {app}, which is the app itself", "name the other app"
             )
-        reading = RepairReading(self._lake, former, known_as=app)
+        reading = RepairReading(self.lake, former, known_as=app)
         todo = {name: view for name, view in reading.views.items() if view.properties.get(APP_PROPERTY) == former}
         if not todo:
             return []
@@ -39,7 +42,7 @@ class Adopt:
         if letters is None:
             raise undecided(DEAD_LETTERS, f"is not one of {former}'s", "both apps have written here: move one away")
         reading.refuse_accidents(f"adopted; start with app = {former!r} and repair them first")
-        for topic, identity in self._identities.items():
+        for topic, identity in self.identities.items():
             if letters.properties.get(f"{TOPIC_PROPERTY}{topic}") != identity.topic_id:
                 raise undecided(
                     DEAD_LETTERS, f"knows nothing of topic {topic} with the id {identity.topic_id}",
@@ -55,8 +58,8 @@ class Adopt:
 
     def _step(self, name: str, view: TableView) -> TableRepair:
         rows = tuple(
-            RepairRow(name, tp, position, position, 0, f"was {self._former}'s, becomes {self._lake.app}'s")
-            for tp, position in live_positions(view.transactions, self._former).items()
+            RepairRow(name, tp, position, position, 0, f"was {self.former}'s, becomes {self.lake.app}'s")
+            for tp, position in live_positions(view.transactions, self.former).items()
         )
-        versions = adopted_transactions(view.transactions, self._former, self._lake.app)
-        return TableRepair(name, view, versions, rows, {APP_PROPERTY: self._lake.app})
+        versions = adopted_transactions(view.transactions, self.former, self.lake.app)
+        return TableRepair(name, view, versions, rows, {APP_PROPERTY: self.lake.app})

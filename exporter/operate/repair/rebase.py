@@ -6,6 +6,7 @@ The tables keep their rows; the next epoch begins at the new topic's first recor
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 
 from exporter.core.routing import DEAD_LETTERS, letters_last
 from exporter.lake.lake import Lake
@@ -16,28 +17,25 @@ from offsets.rewind import Move, move_transactions, moves
 from offsets.table_log import CLUSTER_PROPERTY, TOPIC_PROPERTY, identity_properties
 
 
+@dataclass(frozen=True)
 class Rebase:
-    """One lake, one app. Every plan reads the tables afresh and writes nothing."""
+    """One lake, one app. Every plan reads the tables afresh and writes nothing.
 
-    def __init__(
-        self,
-        lake: Lake,
-        identities: Mapping[str, TopicIdentity],
-        starts: Callable[[Collection[TopicPartition]], Mapping[TopicPartition, int]],
-    ) -> None:
-        """identities: the topics as they are now. starts: the offsets at which a new topic is to be begun."""
-        self._lake = lake
-        self._identities = identities
-        self._starts = starts
+    identities: the topics as they are now. starts: the offsets at which a new topic is to be begun.
+    """
+
+    lake: Lake
+    identities: Mapping[str, TopicIdentity]
+    starts: Callable[[Collection[TopicPartition]], Mapping[TopicPartition, int]]
 
     def plan(self) -> list[TableRepair]:
         """Protocol 5.4 and 7: the tables keep their rows, the next epoch is that of the new topic."""
-        reading = RepairReading(self._lake, self._lake.app)
+        reading = RepairReading(self.lake, self.lake.app)
         reading.refuse_accidents("re-based")
         recorded = reading.letters.properties
         changed = {
             topic: identity
-            for topic, identity in self._identities.items()
+            for topic, identity in self.identities.items()
             if f"{TOPIC_PROPERTY}{topic}" in recorded
             and (recorded[f"{TOPIC_PROPERTY}{topic}"], recorded.get(CLUSTER_PROPERTY))
             != (identity.topic_id, identity.cluster_id)
@@ -45,7 +43,7 @@ class Rebase:
         by_table: dict[str, dict[TopicPartition, Move]] = {}
         tps = [tp for tp in reading.partitions() if tp.topic in changed]
         here = [tp for tp in tps if tp.partition in changed[tp.topic].partitions]
-        starts = dict(self._starts(here)) if here else {}
+        starts = dict(self.starts(here)) if here else {}
         for tp in tps:
             reading.in_force(tp)
             wanted = identity_properties({tp.topic: changed[tp.topic]})
@@ -70,7 +68,7 @@ class Rebase:
         view = reading.views[name]
         versions: dict[str, int] = {}
         for tp, move in table_moves.items():
-            versions |= move_transactions(view.transactions, self._lake.app, tp, move, rebased=move.cuts)
+            versions |= move_transactions(view.transactions, self.lake.app, tp, move, rebased=move.cuts)
         rows = tuple(
             RepairRow(name, tp, move.old, move.new, 0, "begins with the new topic; its rows stay")
             for tp, move in table_moves.items()

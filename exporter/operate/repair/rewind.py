@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from exporter.core.routing import DEAD_LETTERS
@@ -33,30 +34,26 @@ from offsets.table_log import APP_PROPERTY, EVENT_TYPE_PROPERTY, FORMAT_PROPERTY
 from offsets.wal_verdict import Ruling
 
 
+@dataclass(frozen=True)
 class Rewind:
-    """One lake, one app. Every plan reads the tables afresh and writes nothing."""
+    """One lake, one app. Every plan reads the tables afresh and writes nothing.
 
-    def __init__(
-        self,
-        lake: Lake,
-        identities: Mapping[str, TopicIdentity],
-        log_check: LogCheck,
-        audit: Callable[[], AuditReport],
-    ) -> None:
-        """identities: the topics as they are now. audit: compares tables and topics; asked once, if at all."""
-        self._lake = lake
-        self._identities = identities
-        self._log_check = log_check
-        self._audit = audit
+    identities: the topics as they are now. audit: compares tables and topics; asked once, if at all.
+    """
+
+    lake: Lake
+    identities: Mapping[str, TopicIdentity]
+    log_check: LogCheck
+    audit: Callable[[], AuditReport]
 
     @cached_property
     def _audited(self) -> AuditReport:
-        return self._audit()
+        return self.audit()
 
     def plan(self) -> list[TableRepair]:
         """Protocol 7 after RESTORE; the same for rows that were overwritten and for tables that are gone."""
-        logged = self._log_check.read(partitions_of(self._identities))
-        reading = RepairReading(self._lake, self._lake.app)
+        logged = self.log_check.read(partitions_of(self.identities))
+        reading = RepairReading(self.lake, self.lake.app)
         taken_back = self._taken_back(reading, logged)
         self._accept_cleaned(reading, taken_back)
         letters, properties = reading.letters, reading.letters_properties
@@ -100,11 +97,11 @@ class Rewind:
         found: dict[tuple[str, TopicPartition], int] = {}
         rows_gone = set()
         try:
-            verdicts = self._log_check.judge(logged, reading.views, unproven=reading.cleaned)
+            verdicts = self.log_check.judge(logged, reading.views, unproven=reading.cleaned)
         except LogCleaned:
             return found
         for (name, tp), verdict in verdicts.items():
-            position = reading.views[name].position(self._lake.app, tp) if name in reading.views else None
+            position = reading.views[name].position(self.lake.app, tp) if name in reading.views else None
             if verdict.verdict is Ruling.ROLLED_BACK and position is not None:
                 found[name, tp] = position.offset
             elif verdict.verdict is Ruling.ROWS_GONE:
@@ -141,19 +138,19 @@ class Rewind:
         versions: dict[str, int] = {}
         bounds = []
         for tp, move in table_moves.items():
-            versions |= move_transactions(transactions, self._lake.app, tp, move)
+            versions |= move_transactions(transactions, self.lake.app, tp, move)
             if move.cuts:
-                bounds.append(Bound(tp, move.new.offset, first_epoch(transactions, self._lake.app, tp)))
+                bounds.append(Bound(tp, move.new.offset, first_epoch(transactions, self.lake.app, tp)))
         history = reading.histories.get(name)
         hit = view is not None and (name not in reading.views or (history is not None and bool(history.accidents)))
-        declared = reading.declared_schema(name, self._lake.spec_of(name, view))
+        declared = reading.declared_schema(name, self.lake.spec_of(name, view))
         wanted = {**reading.trusted_properties(name), **extra}
         if name not in reading.views or view is None:
-            ours = {APP_PROPERTY: self._lake.app, EVENT_TYPE_PROPERTY: name, FORMAT_PROPERTY: str(FORMAT_VERSION)}
+            ours = {APP_PROPERTY: self.lake.app, EVENT_TYPE_PROPERTY: name, FORMAT_PROPERTY: str(FORMAT_VERSION)}
             wanted |= {**TABLE_PROPERTIES, **ours, **reading.identity_properties()}
         evolved = SchemaChange()
         if hit and view is not None:
-            evolved = _fitted(self._lake, name, view, declared, history)
+            evolved = _fitted(self.lake, name, view, declared, history)
             wanted |= evolved.properties
         files = list(self._files(name, view, bounds)) if view is not None and bounds else []
         chosen = cut(files, bounds)
@@ -172,7 +169,7 @@ class Rewind:
 
     def _files(self, name: str, view: TableView, bounds: Sequence[Bound]) -> Iterator[FileRows]:
         least = min(bound.after for bound in bounds)
-        return rows_of_files(self._lake.session, self._lake.table(name), view, least)
+        return rows_of_files(self.lake.session, self.lake.table(name), view, least)
 
 
 def _tp(one: Missing) -> TopicPartition:

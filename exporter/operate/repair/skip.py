@@ -10,6 +10,7 @@ settled what was spared, too, and can be read by nobody any more.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -48,21 +49,21 @@ def skipped_offsets(text: str, topics: Sequence[str]) -> dict[TopicPartition, li
     return {tp: sorted(offsets) for tp, offsets in found.items()}
 
 
+@dataclass(frozen=True)
 class Skip:
-    """What is to be skipped of one lake. Plans read the tables and the topic, and write nothing."""
+    """What is to be skipped of one lake. Plans read the tables and the topic, and write nothing.
 
-    def __init__(
-        self, lake: Lake, topics: TopicReader, isolation: str, wanted: Mapping[TopicPartition, Sequence[int]]
-    ) -> None:
-        """wanted: partition -> offsets in their order. isolation: of who reads the records once more."""
-        self._lake = lake
-        self._topics = topics
-        self._isolation = isolation
-        self._wanted = wanted
+    isolation: of who reads the records once more. wanted: partition -> offsets in their order.
+    """
+
+    lake: Lake
+    topics: TopicReader
+    isolation: str
+    wanted: Mapping[TopicPartition, Sequence[int]]
 
     def plan(self) -> list[TableRepair]:
         """A step for each table of the partitions, the dead letters last. Raises CannotRepair, ConfigError."""
-        reading = RepairReading(self._lake, self._lake.app)
+        reading = RepairReading(self.lake, self.lake.app)
         reading.refuse_accidents("moved on")
         moves: dict[str, dict[TopicPartition, Move]] = {}
         for tp, offsets in self._new(reading).items():
@@ -85,20 +86,20 @@ class Skip:
     def _new(self, reading: RepairReading) -> dict[TopicPartition, list[int]]:
         """The wanted offsets that are not condemned yet, or of which it is not known yet where they are."""
         found = {}
-        for tp, offsets in self._wanted.items():
-            known = condemned_offsets(reading.letters.transactions, self._lake.app, tp) - self._spared(reading, tp)
+        for tp, offsets in self.wanted.items():
+            known = condemned_offsets(reading.letters.transactions, self.lake.app, tp) - self._spared(reading, tp)
             if new := [offset for offset in offsets if offset not in known]:
                 found[tp] = new
         return found
 
     def _spared(self, reading: RepairReading, tp: TopicPartition) -> frozenset[int]:
-        return spared_offsets(reading.letters.transactions, self._lake.app, tp)
+        return spared_offsets(reading.letters.transactions, self.lake.app, tp)
 
     def _check(self, reading: RepairReading, tp: TopicPartition, offsets: Sequence[int]) -> None:
         """Raises ConfigError for offsets that are not in the log, CannotRepair where every table has passed them."""
         if tp not in reading.partitions():
-            raise ConfigError(f"{tp} is not exported by app {self._lake.app}", "see `exporter offsets`")
-        first, end = self._topics.first_offsets([tp])[tp], self._topics.high_watermarks([tp])[tp]
+            raise ConfigError(f"{tp} is not exported by app {self.lake.app}", "see `exporter offsets`")
+        first, end = self.topics.first_offsets([tp])[tp], self.topics.high_watermarks([tp])[tp]
         if not first <= offsets[0] <= offsets[-1] < end:
             raise ConfigError(f"{tp}: its log holds offsets {first}..{end - 1}", "skip what is there")
         positions = reading.positions(tp)
@@ -113,7 +114,7 @@ class Skip:
         """Nothing is taken away, so that what some table holds stays condemned."""
         versions: dict[str, int] = {}
         for tp, move in moved.items():
-            versions |= move_transactions(reading.views[name].transactions, self._lake.app, tp, move)
+            versions |= move_transactions(reading.views[name].transactions, self.lake.app, tp, move)
         return {app_id: version for app_id, version in versions.items() if AppId.parse(app_id).kind != "held"}
 
     def _letters(self, reading: RepairReading, moved: Mapping[TopicPartition, Move]) -> TableRepair:
@@ -127,7 +128,7 @@ class Skip:
             spared = self._spared(reading, tp)
             for offset in new[tp]:
                 says_where = settled_transactions if offset in spared else condemned_transactions
-                versions |= says_where(self._lake.app, tp, offset, move.new, offset in held)
+                versions |= says_where(self.lake.app, tp, offset, move.new, offset in held)
             says = f"{_shown(lacking[tp])} are dead letters" if lacking[tp] else ""
             says += f"{'; ' if says and held else ''}{_shown(sorted(held))} stay where they are" if held else ""
             rows.append(RepairRow(DEAD_LETTERS, tp, move.old, move.new, 0, says))
@@ -145,12 +146,12 @@ class Skip:
     def _held(self, reading: RepairReading, tp: TopicPartition, offsets: Sequence[int]) -> set[int]:
         """The offsets that some table holds already; with fan-out only dead letters of whole records do (3.7)."""
         fans_out = reading.in_force(tp)[1].fans_out
-        since = first_epoch(reading.letters.transactions, self._lake.app, tp)
+        since = first_epoch(reading.letters.transactions, self.lake.app, tp)
         found: set[int] = set()
         for name, view in reading.views.items():
-            may = may_hold(view.position(self._lake.app, tp), offsets[0])
+            may = may_hold(view.position(self.lake.app, tp), offsets[0])
             if may and (name == DEAD_LETTERS or not fans_out):
-                found |= held_offsets(self._lake, name, view, tp, offsets, since, fans_out)
+                found |= held_offsets(self.lake, name, view, tp, offsets, since, fans_out)
         return found
 
     def _adds(
@@ -161,13 +162,13 @@ class Skip:
         footer = {"routing": reading.in_force(tp)[0]}
         footer |= {name: text for name, text in _identity(recorded, tp).items() if text is not None}
         fingerprint = reading.letters.fingerprint
-        whose = origin(self._lake, DEAD_LETTERS, fingerprint, tp, move.new.epoch, footer)
+        whose = origin(self.lake, DEAD_LETTERS, fingerprint, tp, move.new.epoch, footer)
         read = [self._read(tp, offset) for offset in offsets]
         return letter_adds(whose, pa.concat_tables(table for table, _ in read), [reason for _, reason in read])
 
     def _read(self, tp: TopicPartition, offset: int) -> tuple[pa.Table, str]:
         """One record, by its coordinates alone if it cannot be read, and what is to be said of it."""
-        wanted = ranges.RangeWanted(self._topics.client, tp, offset, offset + 1, self._isolation, 0)
+        wanted = ranges.RangeWanted(self.topics.client, tp, offset, offset + 1, self.isolation, 0)
         try:
             found = pa.Table.from_batches(ranges.exactly(wanted), schema=EXACT)
         except Exception as error:  # noqa: BLE001 - that is what it is skipped for
