@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -20,8 +21,9 @@ from exporter.core.table_options import TableOptions
 from exporter.core.writers import Writer, WriterKey, freeze, integrate
 from exporter.kafka.topics import EARLIEST, FirstPosition, TopicReader, partitions_of
 from exporter.lake.lake import Lake
+from exporter.local.broker import create_topic
 from exporter.operate.audit.audit import audit
-from exporter.operate.audit.report import AuditReport, compress
+from exporter.operate.audit.report import FINDINGS, AuditReport, compress
 from exporter.protocol.commit import DeltaCommitter
 from exporter.rounds.read import RoundReader
 from offsets.selection import Topics
@@ -30,6 +32,7 @@ from tests.support.naive_rules import NOTHING_PLAIN, Plain
 from tests.support.orders import order_of
 from tests.support.places import Folder
 from tests.support.recovering import Started
+from tests.support.services import Record, produce
 
 APP = "audited"
 ROUND_RECORDS = 100_000
@@ -66,6 +69,18 @@ class Exported:
     def lake(self) -> Lake:
         return Lake(self.session, self.root, APP, options=TableOptions(record_columns=self.record_columns))
 
+    def sent(self, *partitions: Sequence[Record]) -> Exported:
+        """With records in each partition of its topic, which is made, and exported."""
+        create_topic(self.kafka, self.topic, len(partitions))
+        produce(self.kafka, self.topic, dict(enumerate(partitions)))
+        self.export()
+        return self
+
+    def copy(self, root: Path) -> Exported:
+        """To be spoilt."""
+        shutil.copytree(self.root, root)
+        return replace(self, root=root)
+
     def folder(self, event_type: str) -> str:
         return self.lake.table(event_type).uri
 
@@ -87,6 +102,10 @@ class Exported:
         if not wanted:
             assert_agree(report, self.naive_findings())
         return report
+
+    def finds(self, **kinds: int) -> AuditReport:
+        """What it finds is so much of each kind, and nothing else."""
+        return assert_finds(self.audit(), **kinds)
 
     def naive_findings(self) -> list[str]:
         config = json.loads(self.routing.to_json())
@@ -133,6 +152,13 @@ def _commit(writers: Mapping[WriterKey, Writer], committer: DeltaCommitter, type
         report = committer.commit(name, claims)
         if not all(isinstance(settled.outcome, Landed) for settled in report.settled):
             raise RuntimeError(f"{name}: {report.error}")
+
+
+def assert_finds(report: AuditReport, **kinds: int) -> AuditReport:
+    """The report has so many findings of each kind, and no others."""
+    found = {kind: getattr(report, kind) for kind in (*FINDINGS, "absent_files")} | {"problems": len(report.problems)}
+    assert {kind: count for kind, count in found.items() if count} == kinds, report.as_text()
+    return report
 
 
 def assert_agree(report: AuditReport, lines: Sequence[str]) -> None:

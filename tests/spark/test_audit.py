@@ -17,9 +17,9 @@ from exporter.lake.later import Later
 from exporter.operate.chosen import parse_offsets
 from offsets.ranges import TopicPartition
 from offsets.selection import Topics
-from tests.spark.audit_lake import Exported, routing_of
+from tests.spark.audit_lake import Exported, assert_finds, routing_of
 from tests.support.lakes import seldom
-from tests.support.services import Record, produce
+from tests.support.services import Record, fresh_name, produce
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.xdist_group("audit")]
 
@@ -80,27 +80,20 @@ def records(values: list[bytes | None]) -> list[Record]:
 @pytest.fixture(scope="module")
 def exported(spark, kafka, tmp_path_factory) -> Exported:
     """Two partitions of clicks, views, bad and odd records, exported; then a tail that is not."""
-    from exporter.local.broker import create_topic
-    from tests.support.services import fresh_name
-
-    topic = fresh_name()
-    create_topic(kafka, topic, 2)
     mixed: list[bytes | None] = [
         value for n in range(15) for value in (click(n, f"2025-03-{8 + n % 3:02d}"), view(n), BAD[n])
     ]
-    produce(kafka, topic, {0: records(mixed), 1: records([*ODD, *(click(n) for n in range(20))])})
     routing = routing_of(DDL, record_bytes_max=BYTES_MAX)
-    lake = Exported(spark, kafka, topic, tmp_path_factory.mktemp("lake") / "l", routing)
-    lake.export()
-    produce(kafka, topic, {0: records([click(99), view(99), None])})
+    lake = Exported(spark, kafka, fresh_name(), tmp_path_factory.mktemp("lake") / "l", routing)
+    lake.sent(records(mixed), records([*ODD, *(click(n) for n in range(20))]))
+    produce(kafka, lake.topic, {0: records([click(99), view(99), None])})
     return lake
 
 
 @pytest.fixture
 def lake(exported: Exported, tmp_path: Path) -> Exported:
     """A copy of the exported lake, to be spoilt."""
-    shutil.copytree(exported.root, tmp_path / "copy")
-    return replace(exported, root=tmp_path / "copy")
+    return exported.copy(tmp_path / "copy")
 
 
 def live_file(lake: Exported, event_type: str, day: str) -> Path:
@@ -120,7 +113,6 @@ def test_a_topic_of_many_partitions_is_read_by_one_consumer(kafka):
     """Each record once; offsets without a record are gone through as well."""
     from exporter.local.broker import create_topic
     from exporter.operate.audit.records import AuditedOffsets, AuditedTopic
-    from tests.support.services import fresh_name
 
     topic, partitions = fresh_name(), 40
     create_topic(kafka, topic, partitions)
@@ -136,8 +128,7 @@ def test_a_topic_of_many_partitions_is_read_by_one_consumer(kafka):
 
 def test_a_clean_lake_has_no_finding(exported):
     """Each record is once in its table or in the dead letters; a tail that is not exported yet is pending."""
-    report = exported.audit()
-    assert report.clean, report.as_text()
+    report = exported.finds()
     assert (report.checked, report.once, report.pending) == (70, 70, 3)
     assert report.dead_letters >= len(BAD)
     assert {table.event_type: table.days for table in report.tables}["click"] == 3
@@ -152,16 +143,14 @@ def test_a_file_that_is_committed_again_under_another_name_is_found(lake):
     copy = file.with_name("copy-" + file.name)
     shutil.copy(file, copy)
     add_by_hand(lake, "click", copy, "2025-03-09")
-    report = lake.audit()
-    assert (report.twice, report.findings) == (5, 5), report.as_text()
+    report = lake.finds(twice=5)
     assert str(report.examples[0]) == f"twice: click {lake.topic}-0: 3, 12, 21, 30, 39 (also in click)"
 
 
 def test_a_live_file_that_is_gone_is_found_with_its_offsets(lake):
     """The file is named, and each of its records is missing; the other files are still compared."""
     live_file(lake, "click", "2025-03-09").unlink()
-    report = lake.audit()
-    assert (report.absent_files, report.missing, report.findings) == (1, 5, 6), report.as_text()
+    report = lake.finds(absent_files=1, missing=5)
     assert (report.absent[0].table, report.absent[0].first_offset, report.absent[0].last_offset) == ("click", 3, 39)
     assert str(report.examples[0]) == f"missing: click {lake.topic}-0: 3, 12, 21, 30, 39"
 
@@ -171,18 +160,16 @@ def test_a_live_file_that_was_cut_is_found(lake):
     """A file of another size than the table says is not read, and named."""
     file = live_file(lake, "view", "2025-03-09")
     file.write_bytes(file.read_bytes()[:100])
-    report = lake.audit()
-    assert (report.absent_files, report.absent[0].why, report.missing) == (1, "another size", 15), report.as_text()
+    assert lake.finds(absent_files=1, missing=15).absent[0].why == "another size"
 
 
 def test_a_row_in_the_table_of_another_type_is_found(lake):
     """A click that is in the views and not in the clicks is in another table than expected."""
     lake.sql("INSERT INTO {v} (_kafka, id, day) SELECT _kafka, id, day FROM {c} WHERE id = 3 AND _kafka.partition = 0",
              v="view", c="click")  # fmt: skip
-    assert lake.audit().twice == 1
+    lake.finds(twice=1)
     lake.sql("DELETE FROM {c} WHERE id = 3 AND _kafka.partition = 0", c="click")
-    report = lake.audit()
-    assert (report.wrong_table, report.findings) == (1, 1), report.as_text()
+    report = lake.finds(wrong_table=1)
     assert str(report.examples[0]) == f"in another table: view {lake.topic}-0: 9 (expected in click)"
 
 
@@ -190,8 +177,7 @@ def test_deleted_rows_are_missing(lake):
     """A record at or below the position without a row is missing, a dead letter too."""
     lake.sql("DELETE FROM {t} WHERE id >= 10", t="view")
     lake.sql("DELETE FROM {t} WHERE value IS NULL", t=DEAD_LETTERS)
-    report = lake.audit()
-    assert (report.missing, report.findings) == (6, 6), report.as_text()
+    lake.finds(missing=6)
 
 
 def test_changed_values_are_found(lake):
@@ -207,8 +193,7 @@ def test_changed_values_are_found(lake):
     )
     for table, change in changes:
         lake.sql(f"UPDATE {{t}} SET {change}", t=table)
-    report = lake.audit()
-    assert (report.different, report.findings) == (7, 7), report.as_text()
+    report = lake.finds(different=7)
     offsets = {"click": "21, 24, 27", "view": "22, 25", DEAD_LETTERS: "2, 8"}
     said = [f"different values: {table} {lake.topic}-0: {which}" for table, which in offsets.items()]
     assert sorted(map(str, report.examples)) == sorted(said)
@@ -221,24 +206,20 @@ def test_a_row_beyond_the_position_is_found(lake):
         "'offset', 45L, 'timestamp', _kafka.timestamp), 99, day FROM {c} WHERE id = 3 AND _kafka.partition = 0",
         c="click",
     )
-    report = lake.audit()
-    assert (report.outside, report.findings) == (1, 1), report.as_text()
+    lake.finds(outside=1)
 
 
 @pytest.mark.long
 def test_a_row_without_coordinates_is_found(lake):
     """A row that somebody else inserted has no record."""
     lake.sql("INSERT INTO {v} (id, day) VALUES (1, DATE'2025-03-09'), (2, DATE'2025-03-09')", v="view")
-    report = lake.audit()
-    assert (report.foreign, report.findings) == (2, 2), report.as_text()
+    lake.finds(foreign=2)
 
 
 def test_a_table_that_is_gone_is_found(lake):
     """The dead letters list the tables; one that is not there is a problem, and its records are missing."""
     shutil.rmtree(lake.folder("view"))
-    report = lake.audit()
-    assert report.problems == ("table view is gone",), report.as_text()
-    assert report.missing == 15
+    assert lake.finds(problems=1, missing=15).problems == ("table view is gone",)
 
 
 def test_findings_can_be_limited_to_a_day_and_to_offsets(lake):
@@ -249,9 +230,7 @@ def test_findings_can_be_limited_to_a_day_and_to_offsets(lake):
     assert lake.audit(day=date(2025, 3, 9)).missing == 2
     assert lake.audit(from_offsets={TopicPartition(lake.topic, 0): 10}).missing == 2
     starts = {TopicPartition(lake.topic, 0): 22, TopicPartition(lake.topic, 1): 5}
-    report = lake.audit(from_offsets=starts)
-    assert report.clean, report.as_text()
-    assert report.checked == (45 - 22) + 20
+    assert assert_finds(lake.audit(from_offsets=starts)).checked == (45 - 22) + 20
 
 
 def test_since_asks_for_what_is_new_and_an_audit_says_where_the_next_one_goes_on(lake):
@@ -260,13 +239,11 @@ def test_since_asks_for_what_is_new_and_an_audit_says_where_the_next_one_goes_on
     starts = parse_offsets(lake.report().next_since, Topics((lake.topic,)))
     assert starts == {TopicPartition(lake.topic, 0): 45, TopicPartition(lake.topic, 1): 25}
     lake.sql("DELETE FROM {c} WHERE id = 3", c="click")
-    report = lake.report(from_offsets=starts)
-    assert report.clean, report.as_text()
+    report = assert_finds(lake.report(from_offsets=starts))
     assert (report.left_out, report.pending, report.once) == (45 + 25, 2, 1)
     lake.export()
     lake.sql("DELETE FROM {v} WHERE id = 99", v="view")
-    report = lake.report(from_offsets=starts)
-    assert (report.missing, report.findings, report.checked) == (1, 1, 3), report.as_text()
+    assert assert_finds(lake.report(from_offsets=starts), missing=1).checked == 3
     assert lake.report().missing == 3
 
 
@@ -275,16 +252,13 @@ def test_rows_behind_deletion_vectors_are_missing(lake):
     lake.sql("ALTER TABLE {v} SET TBLPROPERTIES (delta.enableDeletionVectors = true)", v="view")
     lake.sql("DELETE FROM {v} WHERE id IN (2, 9)", v="view")
     assert any(Path(lake.folder("view")).rglob("deletion_vector_*.bin"))
-    report = lake.report()
-    assert (report.missing, report.findings) == (2, 2), report.as_text()
+    assert_finds(lake.report(), missing=2)
 
 
 def test_tables_at_different_positions_are_no_finding(lake):
     """One type runs ahead of the others and of the dead letters: nothing is missing, nothing twice."""
     lake.export(types=("click",))
-    report = lake.audit()
-    assert report.clean, report.as_text()
-    assert report.pending == 2
+    assert lake.finds().pending == 2
 
 
 def test_what_lies_before_the_first_position_is_not_asked_for(spark, kafka, topic: Callable[..., str], tmp_path):
@@ -293,11 +267,10 @@ def test_what_lies_before_the_first_position_is_not_asked_for(spark, kafka, topi
     produce(kafka, lake.topic, {0: records([click(n) for n in range(5)])})
     assert lake.audit().pending == 5
     lake.export(first_position=FirstPosition("latest"))
-    assert lake.audit().clean
+    lake.finds()
     produce(kafka, lake.topic, {0: records([click(n) for n in range(3)])})
     lake.export()
-    report = lake.audit()
-    assert report.clean, report.as_text()
+    report = lake.finds()
     assert (report.before_first, report.once) == (5, 3)
 
 
@@ -313,8 +286,7 @@ def test_records_that_left_the_log_are_no_finding(lake, topic, tmp_path):
     admin.delete_records({KafkaTopicPartition(fresh.topic, 0): 4})
     admin.close()
     fresh.sql("DELETE FROM {c} WHERE id = 1", c="click")
-    report = fresh.audit()
-    assert report.clean, report.as_text()
+    report = fresh.finds()
     assert (report.checked, report.gone) == (2, 3)
 
 
@@ -333,12 +305,9 @@ def test_aborted_transactions_have_no_rows(spark, kafka, topic, tmp_path):
         producer.flush()  # else an abort drops what was not sent
         producer.abort_transaction() if abort else producer.commit_transaction()
     lake.export()
-    report = lake.audit()
-    assert report.clean, report.as_text()
-    assert report.once == 6
+    assert lake.finds().once == 6
     lake.sql("UPDATE {c} SET _kafka.offset = 5 WHERE id = 1", c="click")
-    report = lake.audit()
-    assert (report.foreign, report.missing, report.findings) == (1, 1, 2), report.as_text()
+    lake.finds(foreign=1, missing=1)
 
 
 @pytest.mark.parametrize(("kind", "letters"), [("header", 6), seldom("key", 6), ("topic", 1)])
@@ -358,8 +327,7 @@ def test_the_event_type_may_stand_elsewhere(spark, kafka, topic, tmp_path, kind,
     rows += [Record(b"b", b"no json", [("h", b"b")], KAFKA_MS), Record(b"b", b"{}", (), KAFKA_MS)]
     produce(kafka, name, {0: rows})
     lake.export()
-    report = lake.audit()
-    assert report.clean, report.as_text()
+    report = lake.finds()
     assert (report.once, report.dead_letters) == (8, letters)
 
 
@@ -372,11 +340,10 @@ def test_each_offset_is_judged_by_the_configuration_that_was_in_force(lake):
         now.export()
         produce(now.kafka, now.topic, {1: records([*values])})
         now.export()
-    report = now.audit()
-    assert report.clean, report.as_text()
-    assert replace(lake, routing=first).audit().clean
+    now.finds()
+    replace(lake, routing=first).finds()
     lake.sql("DELETE FROM {d} WHERE event_type = 'view' AND _kafka.epoch = 2", d=DEAD_LETTERS)
-    assert lake.audit().missing == 1
+    lake.finds(missing=1)
 
 
 def test_parts_and_processes_find_what_one_finds(lake, monkeypatch):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from decimal import Decimal
@@ -21,10 +20,12 @@ import pytest
 
 from exporter.core.record_columns import RecordColumns
 from exporter.core.routing import DEAD_LETTERS, EventTime
-from tests.spark.audit_lake import Exported, routing_of
+from exporter.operate.audit.report import AuditReport
+from offsets.ranges import TopicPartition
+from tests.spark.audit_lake import Exported, assert_finds, routing_of
 from tests.support.documents import differences, documents
 from tests.support.lakes import seldom
-from tests.support.services import Record, produce
+from tests.support.services import Record, fresh_name, produce
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.xdist_group("audit")]
 
@@ -53,25 +54,16 @@ def both(number: int) -> list[bytes]:
 @pytest.fixture(scope="module")
 def exported(spark: Any, kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Exported:
     """Values of many types, and a dead letter with headers."""
-    from exporter.local.broker import create_topic
-    from tests.support.services import fresh_name
-
-    topic = fresh_name()
-    create_topic(kafka, topic, 1)
     values = [one for number in range(NUMBERS) for one in both(number)]
     values.append(b"no json")
     sent = [Record(b"k", value, [("h", b"1"), ("h", None)], KAFKA_MS) for value in values]
-    produce(kafka, topic, {0: sent})
-    lake = Exported(spark, kafka, topic, tmp_path_factory.mktemp("lake") / "l", routing_of(DDL))
-    lake.export()
-    return lake
+    return Exported(spark, kafka, fresh_name(), tmp_path_factory.mktemp("lake") / "l", routing_of(DDL)).sent(sent)
 
 
 @pytest.fixture
 def lake(exported: Exported, tmp_path: Path) -> Exported:
     """A copy, to be spoilt."""
-    shutil.copytree(exported.root, tmp_path / "copy")
-    return replace(exported, root=tmp_path / "copy")
+    return exported.copy(tmp_path / "copy")
 
 
 def rewrite(lake: Exported, event_type: str, change: Callable[[list[dict[str, Any]]], Any]) -> None:
@@ -87,15 +79,14 @@ def rewrite(lake: Exported, event_type: str, change: Callable[[list[dict[str, An
         log.write_text(log.read_text().replace(f'"size":{size}', f'"size":{file.stat().st_size}'))
 
 
-def whole(lake: Exported, **wanted: Any) -> Any:
-    """Where the naive checker, which compares no whole contents, is not asked."""
-    return lake.report(**wanted)
+def whole(lake: Exported, **kinds: int) -> AuditReport:
+    """The findings, where the naive checker, which compares no whole contents, is not asked."""
+    return assert_finds(lake.report(), **kinds)
 
 
 def test_a_clean_lake_of_many_types_is_clean(exported: Exported) -> None:
     """Every record is compared, and nothing is found; the plain reader finds every value as well."""
     report = whole(exported)
-    assert report.clean, report.as_text()
     assert (report.contents, report.contents_skipped) == (2 * NUMBERS, 0)
     assert f"contents compared whole: {2 * NUMBERS}" in report.as_text()
     found = documents(exported.folder("all"))
@@ -175,13 +166,12 @@ def test_each_value_that_is_not_the_record_s_is_found(lake: Exported) -> None:
 
     for table, changes in CHANGES.items():
         rewrite(lake, table, partial(change, changes=changes))
-    report = whole(lake)
     wanted = {
         (table, lake.topic, 0, 2 * number + (table == "thin"), path)
         for table, changes in CHANGES.items()
         for number, (_, path) in enumerate(changes)
     }
-    assert (report.different, report.findings) == (len(wanted), len(wanted)), report.as_text()
+    report = whole(lake, different=len(wanted))
     assert {(one.table, one.topic, one.partition, one.record_offset, one.path) for one in report.differing} == wanted
     assert f"finding: contents: all {lake.topic}-0: 6 $.on: " in report.as_text()
 
@@ -193,23 +183,16 @@ def test_values_that_two_rows_have_swapped_are_found(lake: Exported) -> None:
         rows[3]["name"], rows[4]["name"] = rows[4]["name"], rows[3]["name"]
 
     rewrite(lake, "all", swap)
-    report = whole(lake)
-    assert (report.different, report.findings) == (2, 2), report.as_text()
+    report = whole(lake, different=2)
     assert [one.record_offset for one in report.differing] == [6, 8]
 
 
 def test_findings_of_a_day_are_those_of_that_day(lake: Exported) -> None:
     """And those from an offset on are no others."""
     rewrite(lake, "all", lambda rows: _inside(rows[3]))
-    assert whole(lake, day=dt.date(2025, 3, 10)).different == 1
-    assert whole(lake, day=dt.date(2025, 3, 11)).clean
-    assert whole(lake, from_offsets={_tp(lake): 7}).clean
-
-
-def _tp(lake: Exported) -> Any:
-    from offsets.ranges import TopicPartition
-
-    return TopicPartition(lake.topic, 0)
+    assert_finds(lake.report(day=dt.date(2025, 3, 10)), different=1)
+    assert_finds(lake.report(day=dt.date(2025, 3, 11)))
+    assert_finds(lake.report(from_offsets={TopicPartition(lake.topic, 0): 7}))
 
 
 @pytest.mark.parametrize(
@@ -218,8 +201,7 @@ def _tp(lake: Exported) -> Any:
 def test_the_headers_of_a_dead_letter_are_compared(lake: Exported, headers: str) -> None:
     """As its key and its value are."""
     lake.sql(f"UPDATE {{d}} SET headers = {headers}", d=DEAD_LETTERS)
-    report = lake.report()
-    assert (report.different, report.findings) == (1, 1), report.as_text()
+    whole(lake, different=1)
 
 
 def test_keys_and_headers_in_columns_are_compared(lake: Exported) -> None:
@@ -229,21 +211,19 @@ def test_keys_and_headers_in_columns_are_compared(lake: Exported) -> None:
     lake.sql(f"ALTER TABLE {{t}} ADD COLUMNS ({added})", t="thin")
     lake.sql(f"UPDATE {{t}} SET k = CAST('k' AS BINARY), hs = {headers}, ts = 'CreateTime' WHERE id < 5", t="thin")
     keyed = replace(lake, record_columns=RecordColumns("k", "hs", "ts"))
-    assert keyed.report().clean
+    whole(keyed)
     lake.sql("UPDATE {t} SET k = CAST('l' AS BINARY) WHERE id = 1", t="thin")
     lake.sql("UPDATE {t} SET hs = slice(hs, 1, 1) WHERE id = 2", t="thin")
     lake.sql("UPDATE {t} SET ts = 'LogAppendTime' WHERE id = 3", t="thin")
     assert lake.report().clean, "columns of users"
-    report = keyed.report()
-    assert (report.different, report.findings) == (3, 3), report.as_text()
+    whole(keyed, different=3)
 
 
 def test_columns_that_users_have_added_are_not_compared(lake: Exported) -> None:
     """Whatever they hold, also under the name of an unknown field."""
     lake.sql("ALTER TABLE {t} ADD COLUMNS (a STRING, who STRING)", t="thin")
     lake.sql("UPDATE {t} SET a = 'mine', who = 'me'", t="thin")
-    report = whole(lake)
-    assert report.clean, report.as_text()
+    whole(lake)
 
 
 @pytest.fixture
@@ -272,10 +252,8 @@ def test_each_row_is_compared_by_the_configuration_that_wrote_it(policies: Calla
         value = {"type": "thin", "t": {"at": KAFKA_MS - number}, "id": number, "a": "x", "b": {"c": number}}
         produce(lake.kafka, lake.topic, {0: [Record(b"k", json.dumps(value).encode(), (), KAFKA_MS)]})
         lake.export()
-        report = whole(lake)
-        assert report.clean, report.as_text()
-        assert report.contents == number + 1
+        assert whole(lake).contents == number + 1
     lake.sql("UPDATE {t} SET a = 'y' WHERE id = 2", t="thin")
-    assert whole(lake).different == 1
+    whole(lake, different=1)
     lake.sql("UPDATE {t} SET _rescued = NULL WHERE id IS NULL", t="thin")
-    assert whole(lake).different == 2
+    whole(lake, different=2)

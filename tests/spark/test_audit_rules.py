@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,9 +16,9 @@ import pytest
 
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.shapes import Rename, Shape
-from tests.spark.audit_lake import APP, Exported, routing_of
+from tests.spark.audit_lake import APP, Exported, assert_finds, routing_of
 from tests.support.naive_rules import Plain
-from tests.support.services import Record, produce
+from tests.support.services import Record, fresh_name
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.xdist_group("audit")]
 
@@ -44,22 +43,14 @@ NO_NUMBER, FIRST_X, TYPELESS = 15, 16, 19
 @pytest.fixture(scope="module")
 def plain(spark: Any, kafka: str, tmp_path_factory: pytest.TempPathFactory) -> Exported:
     """The topic, exported without rules."""
-    from exporter.local.broker import create_topic
-    from tests.support.services import fresh_name
-
-    topic = fresh_name()
-    create_topic(kafka, topic, 1)
-    produce(kafka, topic, {0: [Record(b"k", value, (), KAFKA_MS) for value in sent()]})
     routing = routing_of(dict.fromkeys("abc", COLUMNS))
-    lake = Exported(spark, kafka, topic, tmp_path_factory.mktemp("lake") / "l", routing)
-    lake.export()
-    return lake
+    lake = Exported(spark, kafka, fresh_name(), tmp_path_factory.mktemp("lake") / "l", routing)
+    return lake.sent([Record(b"k", value, (), KAFKA_MS) for value in sent()])
 
 
 def recorded(lake: Exported, root: Path, routing: Routing) -> Exported:
     """A copy whose dead letters say that it was this configuration."""
-    shutil.copytree(lake.root, root)
-    copy = replace(lake, root=root, routing=routing)
+    copy = replace(lake.copy(root), routing=routing)
     text = routing.to_json().replace("\\", "\\\\").replace("'", "\\'")
     name = f"exporter.config.{lake.routing.fingerprint()}"
     lake.session.sql(f"ALTER TABLE delta.`{copy.folder(DEAD_LETTERS)}` SET TBLPROPERTIES ('{name}' = '{text}')")
@@ -106,14 +97,12 @@ def whole(lake: Exported, *offsets: int) -> None:
 @pytest.fixture
 def lake(fanned: Exported, tmp_path: Path) -> Exported:
     """A copy, to be spoilt."""
-    shutil.copytree(fanned.root, tmp_path / "copy")
-    return replace(fanned, root=tmp_path / "copy")
+    return fanned.copy(tmp_path / "copy")
 
 
 def test_a_record_is_in_each_table_that_takes_it(fanned: Exported) -> None:
     """Each of its rows, or the dead letter of its type, is expected; one that no table takes is counted."""
-    report = fanned.report()
-    assert report.clean, report.as_text()
+    report = assert_finds(fanned.report())
     assert (report.checked, report.unrouted, report.pending) == (22, 3, 0), report.as_text()
     assert (report.once, report.dead_letters) == (3 * 10 + 5 + 3 + 3, 3 + 3), report.as_text()
     assert report.contents == 35
@@ -167,12 +156,10 @@ def test_a_replay_takes_dead_letters_to_the_tables_that_they_are_of(lake: Export
         txn = {"txnAppId": f"{APP}/replay/{lake.topic}/0/1", "txnVersion": str(offset)}
         rows.write.format("delta").options(**txn).mode("append").save(folder)
     whole(lake, 11)
-    report = lake.report()
-    assert report.clean, report.as_text()
+    report = assert_finds(lake.report())
     assert (report.replaying, report.dead_letters, report.pending) == (2, 5, 0), report.as_text()
     lake.sql("DELETE FROM {t} WHERE event_type = 'c' OR _kafka.offset = 11", t=DEAD_LETTERS)
-    report = lake.report()
-    assert report.clean, report.as_text()
+    report = assert_finds(lake.report())
     assert (report.replaying, report.dead_letters, report.pending) == (0, 5, 0), report.as_text()
 
 
@@ -205,13 +192,8 @@ def shaped_lake(spark: Any, kafka: str, tmp_path_factory: pytest.TempPathFactory
     from pyspark.sql.types import StructType
 
     from exporter.core.naming import decoded_schema
-    from exporter.local.broker import create_topic
     from exporter.shape.columns import table_columns
-    from tests.support.services import fresh_name
 
-    topic = fresh_name()
-    create_topic(kafka, topic, 1)
-    produce(kafka, topic, {0: [Record(b"k", value, (), KAFKA_MS) for value in orders()]})
     columns = {"order": "id BIGINT, amount DOUBLE, code STRING, mail STRING, who STRING", "every": "id BIGINT"}
     names = {"order": (("who", ("user.name", "name")),), "every": ()}
     said = {
@@ -236,22 +218,19 @@ def shaped_lake(spark: Any, kafka: str, tmp_path_factory: pytest.TempPathFactory
         constants=constants,
     )
     plain = Plain({"order": kept, "every": lambda value, _: value["id"] % 2 == 0}, {"order": made})
-    lake = Exported(spark, kafka, topic, tmp_path_factory.mktemp("shaped") / "l", routing, plain=plain)
-    lake.export()
-    return lake
+    lake = Exported(spark, kafka, fresh_name(), tmp_path_factory.mktemp("shaped") / "l", routing, plain=plain)
+    return lake.sent([Record(b"k", value, (), KAFKA_MS) for value in orders()])
 
 
 @pytest.fixture
 def shaped(shaped_lake: Exported, tmp_path: Path) -> Exported:
     """A copy, to be spoilt."""
-    shutil.copytree(shaped_lake.root, tmp_path / "copy")
-    return replace(shaped_lake, root=tmp_path / "copy")
+    return shaped_lake.copy(tmp_path / "copy")
 
 
 def test_shaped_rows_are_audited_by_what_the_settings_say(shaped_lake: Exported) -> None:
     """Filters and computed columns are evaluated a second time, and once more by plain Python."""
-    report = shaped_lake.report()
-    assert report.clean, report.as_text()
+    report = assert_finds(shaped_lake.report())
     assert report.filtered_by_table == {"every": 10, "order": 2}, report.as_text()
     assert (report.checked, report.once, report.dead_letters, report.pending) == (21, 11 + 18, 1, 0), report.as_text()
     assert "filtered from order 2" in report.as_text()
