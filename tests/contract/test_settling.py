@@ -5,9 +5,8 @@ Whoever commits what is no claim calls this: anchors, switches, gaps, repairs, c
 
 from __future__ import annotations
 
-import json
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -22,47 +21,14 @@ from offsets import Invariant
 from offsets.names import AppId
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
-from offsets.table_log import APP_PROPERTY, LoggedCommit, TableView
+from offsets.table_log import APP_PROPERTY, TableView
+from tests.support.memory_tables import MemoryTable
 from tests.support.places import committing_to
 from tests.support.services import fresh_name
 
 P0 = TopicPartition("events", 0)
 AT = str(AppId("app", P0, 0))
 NAME = "order"
-
-
-class InMemory:
-    """A table of versions in a list, as strict as Delta: a commit that depends on a moved position conflicts."""
-
-    event_type = NAME
-
-    def __init__(self) -> None:
-        self.views = [TableView(0, "t1", "f1", {AT: 9}, {APP_PROPERTY: "app"})]
-        self.logged: list[dict[str, Any]] = [{}]
-
-    def view(self) -> TableView | None:
-        return self.views[-1]
-
-    def commits(self, after: int, through: int) -> list[LoggedCommit]:
-        said = [(version, json.dumps(self.logged[version])) for version in range(after + 1, through + 1)]
-        return [LoggedCommit(version, "WRITE", text, (), (), False) for version, text in said]
-
-    def commit(self, change: Change, check: Check, rows: Any = None) -> int:
-        seen = self.views[-1]
-        check(seen)
-        moved = {
-            app_id for app_id in change.expected if self.views[-1].transactions[app_id] != seen.transactions[app_id]
-        }
-        if moved:
-            raise RuntimeError(f"ConcurrentTransactionException: {moved}")
-        return self.write(change.user_metadata, dict(change.positions))
-
-    def write(self, says: Mapping[str, Any], positions: Mapping[str, int], **more: Any) -> int:
-        last = self.views[-1]
-        transactions = {**last.transactions, **positions}
-        self.views.append(replace(last, version=last.version + 1, transactions=transactions, **more))
-        self.logged.append(dict(says))
-        return last.version + 1
 
 
 class Place:
@@ -83,10 +49,7 @@ class Place:
         """Another process; to: it moves the position."""
         positions = {} if to is None else {AT: to}
         says = {"commit_id": uuid.uuid4().hex, "app": "app"}
-        if isinstance(self.table, InMemory):
-            self.table.write(says, positions)
-        else:
-            DeltaTable.commit(self.table, Change(tuple(positions), positions, says), lambda view: None)
+        type(self.table).commit(self.table, Change(tuple(positions), positions, says), lambda view: None)
 
     def reply_is_lost(self, arrived: bool, error: Exception | None = None) -> None:
         """The next commit arrives or not, and its call raises."""
@@ -115,7 +78,7 @@ IN_S3 = [pytest.mark.spark, pytest.mark.long, pytest.mark.xdist_group("s3")]
 def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     """A table, or a model of one."""
     if request.param == "memory":
-        yield Place(cast("DeltaTable", InMemory()), monkeypatch)
+        yield Place(cast("DeltaTable", MemoryTable(NAME, {P0: 9})), monkeypatch)
         return
     session = request.getfixturevalue("spark")
     if request.param == "lake":

@@ -23,7 +23,6 @@ from exporter.wal.check import LogCheck
 from exporter.wal.journal import Journal
 from exporter.wal.memory import MemoryLog
 from offsets.intents import Intent, IntentKey, IntentState, WalUnreachable
-from offsets.names import AppId
 from offsets.positions import Position
 from offsets.ranges import TopicIdentity, TopicPartition
 from offsets.rewind import Bound, Cut
@@ -34,9 +33,9 @@ from offsets.table_log import (
     ROUTING_PROPERTY,
     TABLE_PROPERTY,
     TOPIC_PROPERTY,
-    LoggedCommit,
     TableView,
 )
+from tests.support.memory_tables import MemoryTable, nothing
 
 APP, TP = "app", TopicPartition("events", 0)
 ROUTING = Routing(TypeFrom("json", "type"), EventTime("record"), (("order", '{"type":"struct","fields":[]}'),))
@@ -44,42 +43,21 @@ THEN = {"events": TopicIdentity("cluster", "topic", (0,))}
 NOW = {"events": TopicIdentity("cluster", "made anew", (0,))}
 
 
-class MemoryTable:
-    """A table as a repair sees it: transactions, properties, what its versions say. before: happens to a commit."""
+class Table(MemoryTable):
+    """As a repair sees it."""
 
     def __init__(self, lake: MemoryLake, name: str, app: str, at: int, properties: dict[str, str]) -> None:
-        self.lake, self.event_type = lake, name
-        self.transactions = {str(AppId(app, TP, 0)): at, str(AppId(app, TP, 0, "anchor")): -1}
-        self.properties = {APP_PROPERTY: app, **properties}
         said = {"epoch": 0, "expected": at - 10, "new": at, "first": at - 9, "last": at, "rows": 10}
-        own: dict[str, Any] = {"commit_id": f"{name}-1", "app": app, "checked_through": 0}
-        self.said: list[dict[str, Any]] = [{}, {**own, "partitions": {str(TP): said}}]
-        self.before: Callable[[], None] = lambda: None
+        own = {"commit_id": f"{name}-1", "app": app, "checked_through": 0, "partitions": {str(TP): said}}
+        super().__init__(name, {TP: at}, app, properties, [{}, own])
+        self.lake = lake
 
-    def view(self) -> TableView:
-        return TableView(
-            len(self.said) - 1, f"id of {self.event_type}", "F", dict(self.transactions), dict(self.properties)
-        )
-
-    def logged(self, version: int) -> LoggedCommit:
-        said = self.said[version]
-        return LoggedCommit(version, "STREAMING UPDATE", json.dumps(said) if said else "", (), (), False)
-
-    def commits(self, after: int, through: int) -> list[LoggedCommit]:
-        return [self.logged(version) for version in range(after + 1, through + 1)]
-
-    def empty_entries(self, through: int, most: int) -> list[int]:
-        return []
-
-    def commit(self, change: Change, check: Callable[[TableView], None]) -> int:
-        before, self.before = self.before, lambda: None
+    def commit(self, change: Change, check: Callable[[TableView], Any]) -> int:
+        before, self.before = self.before, nothing
         before()
-        check(self.view())
+        version = super().commit(change, check)
         self.lake.written.append(self.event_type)
-        self.transactions |= change.positions
-        self.properties |= change.properties
-        self.said.append(dict(change.user_metadata))
-        return len(self.said) - 1
+        return version
 
     def commands(self) -> Any:
         """Of Delta's package."""
@@ -103,8 +81,8 @@ class MemoryLake:
             f"{TABLE_PROPERTY}order": "id of order",
         }
         self.tables = {
-            "order": MemoryTable(self, "order", tables_of, 19, known),
-            DEAD_LETTERS: MemoryTable(self, DEAD_LETTERS, tables_of, 29, letters),
+            "order": Table(self, "order", tables_of, 19, known),
+            DEAD_LETTERS: Table(self, DEAD_LETTERS, tables_of, 29, letters),
         }
 
     def event_types(self) -> tuple[str, ...]:
@@ -168,7 +146,7 @@ def test_a_table_that_is_written_meanwhile_is_read_again(lake: Any) -> None:
 def test_a_table_that_appears_meanwhile_is_moved_before_the_dead_letters(lake: Any) -> None:
     """They are written by a plan that finds nothing else to do."""
     properties = {CLUSTER_PROPERTY: "cluster", f"{TOPIC_PROPERTY}events": "topic"}
-    lake.tables["order"].before = lambda: lake.tables.update(zebra=MemoryTable(lake, "zebra", APP, 29, properties))
+    lake.tables["order"].before = lambda: lake.tables.update(zebra=Table(lake, "zebra", APP, 29, properties))
     Applying(lake, Journal(), "rebase").run(rebase(lake).plan, apply=True)
     assert lake.written == ["order", "zebra", DEAD_LETTERS]
 

@@ -16,7 +16,6 @@ from exporter.core.writers import Claim, StagedFile, WriterKey
 from exporter.errors import InvariantBroken
 from exporter.lake.change import Change
 from exporter.protocol.commit import DeltaCommitter
-from exporter.stores.stores import open_store
 from exporter.wal.dynamodb import DynamoDbLog
 from exporter.wal.dynamodb_calls import Calls
 from exporter.wal.dynamodb_items import TABLE
@@ -24,53 +23,25 @@ from exporter.wal.journal import Journal
 from exporter.wal.keeper import newest
 from offsets import Invariant
 from offsets.intents import Intent, IntentState, WalUnreachable
-from offsets.names import AppId
 from offsets.ranges import OffsetRange, TopicPartition
-from offsets.table_log import APP_PROPERTY, LoggedCommit, TableView
+from offsets.table_log import TableView
 from tests.support.fake_dynamodb import FakeDynamoDb
+from tests.support.memory_tables import MemoryTable
 
 P0, P1 = TopicPartition("events", 0), TopicPartition("events", 1)
 APP, NAME = "app", "order"
 
 
-class Table:
-    """A table in memory: positions by compare-and-set, one version per commit; what happens before and after."""
-
-    event_type = NAME
-    store = open_store("/nowhere")
+class Table(MemoryTable):
+    """It tells when it is written."""
 
     def __init__(self, story: list[str]) -> None:
+        super().__init__(NAME, {P0: 9, P1: 9})
         self.story = story
-        self.positions = {P0: 9, P1: 9}
-        self.ids: list[str] = ["made"]
-        self.before: Callable[[], None] = lambda: None
-        self.after: Callable[[], None] = lambda: None
 
-    def view(self) -> TableView:
-        txns = {str(AppId(APP, tp, 0)): at for tp, at in self.positions.items()}
-        return TableView(len(self.ids) - 1, "T", "F", txns, {APP_PROPERTY: APP})
-
-    def commit(self, change: Change, check: Callable[[TableView], None]) -> int:
+    def commit(self, change: Change, check: Callable[[TableView], Any]) -> int:
         self.story.append("delta")
-        self.before()
-        check(self.view())
-        self.positions |= {AppId.parse(app_id).tp: at for app_id, at in change.positions.items()}
-        self.ids.append(change.user_metadata["commit_id"])
-        self.metadata = change.user_metadata
-        self.after()
-        return len(self.ids) - 1
-
-    def require(self, path: str, size_bytes: int) -> None:
-        """Staged files are there."""
-
-    def not_synced(self, error: BaseException) -> bool:
-        return False
-
-    def commits(self, after: int, through: int) -> list[LoggedCommit]:
-        text = '{{"commit_id": "{}"}}'
-        return [
-            LoggedCommit(at, "", text.format(self.ids[at]), (), (), False) for at in range(after + 1, through + 1)
-        ]
+        return super().commit(change, check)
 
 
 class World:
@@ -129,8 +100,8 @@ def test_the_log_is_told_before_and_after_by_two_calls_for_all_partitions() -> N
     assert world.states() == ["completed", "completed"]
     (found,) = world.intents(P1)
     assert (found.expected, found.new, found.first, found.last, found.rows) == (9, 29, 11, 29, 7)
-    assert (found.state, found.version, found.table_id, found.routing) == (IntentState.COMPLETED, 1, "T", "R")
-    assert found.commit_id == world.table.ids[1]
+    assert (found.state, found.version, found.table_id, found.routing) == (IntentState.COMPLETED, 1, "id of order", "R")
+    assert found.commit_id == world.table.said[1]["commit_id"]
     assert world.dynamo.calls["transact_write_items"] == 2
 
 
@@ -198,7 +169,7 @@ def test_best_effort_goes_on_after_an_outage_of_a_single_commit(lands: bool, wri
         raise WalUnreachable("no answer")
 
     world.wal.start = unanswered  # type: ignore[method-assign]
-    world.table.before = (lambda: None) if lands else lambda: world.table.positions.update({P0: 12})
+    world.table.before = (lambda: None) if lands else lambda: world.table.move({P0: 12})
     (settled,) = world.committer.commit(NAME, [claim()]).settled
     assert isinstance(settled.outcome, Landed if lands else Refused)
     world.down = False
@@ -231,13 +202,13 @@ def test_a_lost_reply_completes_the_offer_that_landed_and_fails_the_others() -> 
     assert isinstance(landed.outcome, Landed)
     assert len(landed.claim.offers) == 2
     assert sorted(world.states()) == ["completed", "failed"]
-    assert [one.commit_id for one in world.intents()] == [world.table.ids[1]]
+    assert [one.commit_id for one in world.intents()] == [world.table.said[1]["commit_id"]]
 
 
 def test_a_refused_commit_fails_its_own_intents_only() -> None:
     """The other partition of the commit may be offered again: its intent stays started."""
     world = World()
-    world.table.positions[P0] = 12
+    world.table.move({P0: 12})
     report = world.committer.commit(NAME, [claim(), claim(tp=P1)])
     assert [type(one.outcome) for one in report.settled] == [Refused, Unknown]
     assert world.states() == ["failed", "started"]
@@ -259,7 +230,7 @@ def test_a_partition_whose_lease_is_lost_is_not_offered() -> None:
     assert isinstance(by_tp[P0].outcome, Held) and by_tp[P0].claim.offers == ()
     assert isinstance(by_tp[P1].outcome, Landed)
     assert world.states() == ["failed", "completed"]
-    assert {tp: said["token"] for tp, said in world.table.metadata["partitions"].items()} == {"events-1": 5}
+    assert {tp: said["token"] for tp, said in world.table.said[-1]["partitions"].items()} == {"events-1": 5}
 
 
 def test_a_log_that_contradicts_the_process_stops_it() -> None:
@@ -287,7 +258,7 @@ def test_a_commit_costs_two_calls_however_many_partitions_it_has() -> None:
     """Cost: at most two per (type, partition); one before and one after for up to 50 partitions, later commits too."""
     world = World()
     tps = [TopicPartition("events", number) for number in range(24)]
-    world.table.positions = dict.fromkeys(tps, 9)
+    world.table.move(dict.fromkeys(tps, 9))
     for expected in (9, 19, 29):
         before = sum(world.dynamo.calls.values())
         world.committer.commit(NAME, [claim(expected, expected + 10, tp) for tp in tps])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
 from types import SimpleNamespace
@@ -23,11 +23,11 @@ from exporter.wal.lease_keeper import LeaseKeeper
 from exporter.wal.leased import LeasedAssignment
 from exporter.wal.memory import MemoryLog
 from offsets.intents import Intent, IntentKey, IntentState, WalUnreachable
-from offsets.names import AppId
 from offsets.ranges import TopicPartition
-from offsets.table_log import APP_PROPERTY, ROUTING_PROPERTY, LoggedCommit, TableView
+from offsets.table_log import ROUTING_PROPERTY
 from offsets.wal_verdict import Ruling
 from tests.support.lakes import wait_until
+from tests.support.memory_tables import MemoryTable
 from tests.support.recovering import recovery_of
 
 APP = "app"
@@ -36,7 +36,7 @@ P0, P1 = TopicPartition("events", 0), TopicPartition("events", 1)
 
 def intent(new: int, name: str = "order", tp: TopicPartition = P0, commit_id: str = "", **changes: Any) -> Intent:
     key = IntentKey(name, tp, changes.pop("epoch", 0))
-    one = Intent(key, commit_id or f"c{new}", "other", new - 10, new, new - 9, new, 10, 0, f"T-{name}", "R", 0)
+    one = Intent(key, commit_id or f"c{new}", "other", new - 10, new, new - 9, new, 10, 0, f"id of {name}", "R", 0)
     return replace(one, **changes)
 
 
@@ -44,39 +44,15 @@ def completed(new: int, version: int, **changes: Any) -> Intent:
     return replace(intent(new, **changes), state=IntentState.COMPLETED, version=version)
 
 
-def metadata(commit_id: str, new: int, rows: int, tp: TopicPartition = P0) -> str:
-    said = f'{{"epoch": 0, "expected": {new - 10}, "new": {new}, "first": {new - 9}, "last": {new}, "rows": {rows}}}'
-    return f'{{"commit_id": "{commit_id}", "app": "{APP}", "partitions": {{"{tp}": {said}}}}}'
-
-
-class FakeTable:
-    """A table's log and positions; nothing of it can list or read a data file."""
-
-    def __init__(self, name: str, positions: Mapping[TopicPartition, int], log: list[str] | None = None) -> None:
-        self.event_type = name
-        self.positions = dict(positions)
-        self.log = log or [""]
-        self.cleaned_through = -1
-        self.operations: dict[int, str] = {}
-        self.properties = {APP_PROPERTY: APP}
-        self.read: Callable[[], Any] = lambda: None
-
-    def view(self) -> TableView:
-        self.read()
-        txns = {str(AppId(APP, tp, 0)): at for tp, at in self.positions.items()}
-        txns |= {str(AppId(APP, tp, 0, "anchor")): -1 for tp in self.positions}
-        return TableView(len(self.log) - 1, f"T-{self.event_type}", "F", txns, self.properties)
-
-    def logged(self, version: int) -> LoggedCommit:
-        if version <= self.cleaned_through:
-            raise LogCleaned(f"version {version} is cleaned up")
-        return LoggedCommit(version, self.operations.get(version, ""), self.log[version], (), (), False)
+def metadata(commit_id: str, new: int, rows: int, tp: TopicPartition = P0) -> dict[str, Any]:
+    said = {"epoch": 0, "expected": new - 10, "new": new, "first": new - 9, "last": new, "rows": rows}
+    return {"commit_id": commit_id, "app": APP, "partitions": {str(tp): said}}
 
 
 class World:
     """Tables, a log in memory, a keeper; cut: the log is out of reach."""
 
-    def __init__(self, required: bool = True, verify_secs: float = 5.0, **tables: FakeTable) -> None:
+    def __init__(self, required: bool = True, verify_secs: float = 5.0, **tables: MemoryTable) -> None:
         self.cut = False
         self.story: list[str] = []
         self.wal = MemoryLog(APP, around=self._around)
@@ -113,7 +89,7 @@ class World:
 
 def test_what_was_begun_and_landed_is_completed_and_what_did_not_is_failed() -> None:
     """By the commit ids in the table's log alone."""
-    table = FakeTable("order", {P0: 29}, ["", metadata("c19", 19, 10), metadata("other", 29, 9)])
+    table = MemoryTable("order", {P0: 29}, said=[{}, metadata("c19", 19, 10), metadata("other", 29, 9)])
     world = World(order=table)
     world.wal.start([intent(19)])
     world.wal.start([intent(29)])
@@ -125,8 +101,8 @@ def test_what_was_begun_and_landed_is_completed_and_what_did_not_is_failed() -> 
 
 def test_an_empty_log_is_filled_with_the_newest_commit_that_has_rows() -> None:
     """A heartbeat later counts only where no commit with rows is near; the next start has nothing to fill."""
-    log = ["", metadata("a", 9, 10), metadata("b", 19, 10), metadata("c", 29, 0), metadata("d", 5, 0, P1)]
-    world = World(order=FakeTable("order", {P0: 29, P1: 5}, log))
+    log = [{}, metadata("a", 9, 10), metadata("b", 19, 10), metadata("c", 29, 0), metadata("d", 5, 0, P1)]
+    world = World(order=MemoryTable("order", {P0: 29, P1: 5}, said=log))
     assert {found.verdict for found in world.judge(P0, P1).values()} == {Ruling.REPAIR}
     world.settle(P0, P1)
     assert [(one.commit_id, one.rows, one.version) for one in world.wal.read(P0)] == [("b", 10, 2)]
@@ -136,15 +112,15 @@ def test_an_empty_log_is_filled_with_the_newest_commit_that_has_rows() -> None:
 
 def test_a_history_that_was_cleaned_up_fills_what_it_still_tells() -> None:
     """Nothing is made up for the rest."""
-    table = FakeTable("order", {P0: 29, P1: 29}, ["", metadata("a", 9, 10, P1), metadata("b", 19, 10)])
-    table.cleaned_through = 1
+    table = MemoryTable("order", {P0: 29, P1: 29}, said=[{}, metadata("a", 9, 10, P1), metadata("b", 19, 10)])
+    table.gone_through = 1
     found = history(table, table.view(), APP, [P0, P1])  # type: ignore[arg-type]
     assert [(one.key.tp, one.new) for one in found] == [(P0, 19)]
 
 
 def test_a_stop_names_table_partition_and_offsets() -> None:
     """Older copies of two tables: one message, the gravest first, with the command."""
-    world = World(order=FakeTable("order", {P0: 9}), click=FakeTable("click", {P0: 19}))
+    world = World(order=MemoryTable("order", {P0: 9}), click=MemoryTable("click", {P0: 19}))
     world.wal.record([completed(29, 3), completed(19, 2, name="click")])
     error = broken(world.judge())
     assert isinstance(error, InvariantBroken) and error.exit_code == 70
@@ -163,7 +139,7 @@ def test_a_table_that_only_the_log_knows_stops() -> None:
 
 def test_a_cleaned_log_that_nothing_proves_stays_a_stop() -> None:
     """No commit with rows in the write-ahead log: as without one."""
-    table = FakeTable("order", {P0: 9})
+    table = MemoryTable("order", {P0: 9})
     world, cleaned = World(order=table), LogCleaned("version 3 is gone")
     world.wal.record([completed(9, 1, rows=0)])
     check: Any = world.check
@@ -175,7 +151,7 @@ def test_a_cleaned_log_that_nothing_proves_stays_a_stop() -> None:
 @pytest.mark.parametrize("live, ruling", [(10, Ruling.AGREE), (9, Ruling.ROWS_GONE)])
 def test_a_cleaned_log_is_proven_by_rows_of_all_partitions_owned_or_not(live: int, ruling: Ruling) -> None:
     """Whoever commits next says that all operations have been looked at: the other partition's rows count too."""
-    table = FakeTable("order", {P0: 9, P1: 9})
+    table = MemoryTable("order", {P0: 9, P1: 9})
     world = World(order=table)
     world.wal.record([completed(9, 1), completed(9, 1, tp=P1)])
     check: Any = world.check
@@ -187,7 +163,7 @@ def test_a_cleaned_log_is_proven_by_rows_of_all_partitions_owned_or_not(live: in
 
 def test_rows_that_a_user_took_away_prove_nothing() -> None:
     """A DELETE in what is left of the table's log explains them: as if nothing had been counted."""
-    table = FakeTable("order", {P0: 9}, ["", "", ""])
+    table = MemoryTable("order", {P0: 9}, said=[{}] * 3)
     table.operations[2] = "DELETE"
     world = World(order=table)
     world.wal.record([completed(9, 1)])
@@ -209,24 +185,24 @@ def test_a_completion_that_is_owed_holds_its_table_back_and_no_other() -> None:
 
 def test_a_running_task_finds_a_table_that_was_taken_back_and_looks_twice() -> None:
     """Each time that it is due; one bad reading alone stops nothing."""
-    table = FakeTable("order", {P0: 29})
+    table = MemoryTable("order", {P0: 29})
     world = World(order=table)
     world.wal.record([completed(29, 3)])
     world.tick()
     world.tick(6.0)
-    table.positions[P0] = 9
-    views = iter([table.view()])
-    real, table.positions[P0] = table.view, 29
+    table.move({P0: 9})
+    views, real = iter([table.view()]), table.view
+    table.move({P0: 29})
     table.view = lambda: next(views, None) or real()  # type: ignore[method-assign]
     world.tick(6.0)
-    table.positions[P0] = 9
+    table.move({P0: 9})
     with pytest.raises(InvariantBroken, match=r"offsets 10\.\.29"):
         world.tick(6.0)
 
 
 def test_a_task_with_other_settings_at_work_in_our_partition_is_named() -> None:
     """Only one that begins something between two checks; exit 75."""
-    world = World(order=FakeTable("order", {P0: 9}))
+    world = World(order=MemoryTable("order", {P0: 9}))
     world.wal.record([completed(9, 1)])
     world.wal.start([intent(19, commit_id="old")])
     world.tick()
@@ -239,7 +215,7 @@ def test_a_task_with_other_settings_at_work_in_our_partition_is_named() -> None:
 def test_debts_are_paid_when_the_log_answers_and_hold_back_what_they_must() -> None:
     """Required: the group offset of the partition and further commits of the table wait; best effort waits for none."""
     for required in (True, False):
-        world = World(required=required, order=FakeTable("order", {P0: 9}))
+        world = World(required=required, order=MemoryTable("order", {P0: 9}))
         world.wal.start([intent(9)])
         world.cut = True
         with pytest.raises(WalUnreachable):
@@ -257,7 +233,7 @@ def test_debts_are_paid_when_the_log_answers_and_hold_back_what_they_must() -> N
 
 def test_a_long_outage_is_remembered_by_its_newest_commits_and_paid_without_any_partition() -> None:
     """Best effort: what was never logged is kept once per type and partition, also after the partition has gone."""
-    world = World(required=False, order=FakeTable("order", {P0: 9}))
+    world = World(required=False, order=MemoryTable("order", {P0: 9}))
     world.cut = True
     world.journal.unreachable(WalUnreachable("cut"))
     for number in range(1, 100):
@@ -279,7 +255,7 @@ def test_a_long_outage_is_remembered_by_its_newest_commits_and_paid_without_any_
 
 def test_the_loop_never_waits_for_the_log() -> None:
     """While a call hangs, tick returns."""
-    world = World(order=FakeTable("order", {P0: 9}))
+    world = World(order=MemoryTable("order", {P0: 9}))
     hangs, real = threading.Event(), world.wal.read
     world.wal.read = lambda tp: hangs.wait(10) and real(tp)  # type: ignore[assignment,method-assign]
     world.keeper.tick(world.now, [P0])
@@ -292,7 +268,7 @@ def test_the_loop_never_waits_for_the_log() -> None:
 def recovery(world: World) -> Recovery:
     """Start-up over the world's tables, each of which tells when it is read."""
     routing = Routing(TypeFrom("json", "type"), EventTime("record"), ())
-    letters = FakeTable(DEAD_LETTERS, {P0: 29})
+    letters = MemoryTable(DEAD_LETTERS, {P0: 29})
     letters.properties[f"{ROUTING_PROPERTY}{P0}"] = f'{{"0": "{routing.fingerprint()}"}}'
     world.tables[DEAD_LETTERS] = letters
     for name, table in world.tables.items():
@@ -304,7 +280,7 @@ def recovery(world: World) -> Recovery:
 
 def test_a_start_reads_the_log_first_and_the_dead_letters_last() -> None:
     """Protocol 5.1, 5.3: what the log says was completed is in the tables that are read after it."""
-    world = World(order=FakeTable("order", {P0: 29}), zebra=FakeTable("zebra", {P0: 29}))
+    world = World(order=MemoryTable("order", {P0: 29}), zebra=MemoryTable("zebra", {P0: 29}))
     recovery(world).reader.read([P0])
     assert (world.story[0], world.story[-1]) == ("read", DEAD_LETTERS)
     assert sorted(world.story) == ["dead_letters", "order", "read", "zebra"]
@@ -317,7 +293,7 @@ def test_a_start_reads_the_log_first_and_the_dead_letters_last() -> None:
 @pytest.mark.parametrize("lasting", [False, True])
 def test_a_start_stops_only_for_what_two_readings_say(lasting: bool) -> None:
     """The second one reads everything afresh, the log first."""
-    table = FakeTable("order", {P0: 9})
+    table = MemoryTable("order", {P0: 9})
     world = World(order=table)
     world.wal.record([completed(29, 3)])
     started = recovery(world)
@@ -325,7 +301,7 @@ def test_a_start_stops_only_for_what_two_readings_say(lasting: bool) -> None:
 
     def read() -> None:
         readings.append(1)
-        table.positions[P0] = 9 if lasting or len(readings) == 1 else 29
+        table.move({P0: 9 if lasting or len(readings) == 1 else 29})
 
     table.read = read
     if lasting:
@@ -410,10 +386,10 @@ def test_a_start_costs_one_query_and_one_lease_per_partition_and_lists_no_file()
     """100 types x 24 partitions: 48 calls; the fake tables have no files to list, and no version is read."""
     tps = [TopicPartition("events", number) for number in range(24)]
     names = (DEAD_LETTERS, *(f"type{number}" for number in range(100)))
-    world = World(**{name: FakeTable(name, dict.fromkeys(tps, 29)) for name in names})
+    world = World(**{name: MemoryTable(name, dict.fromkeys(tps, 29)) for name in names})
     for name in names:
         world.wal.record([completed(29, 3, name=name, tp=tp) for tp in tps])
-        world.tables[name].cleaned_through = 10**9
+        world.tables[name].gone_through = 10**9
     before = sum(world.wal.counts.values())
     _, keeper = leased(world, "a", lambda: 0.0)
     keeper.take(tps)
