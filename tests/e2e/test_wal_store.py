@@ -35,6 +35,7 @@ from offsets.ranges import TopicPartition
 from tests.support.fake_dynamodb import FakeDynamoDb, Wrapped, failure
 from tests.support.lakes import wait_until
 from tests.support.services import docker_answers, fresh_name
+from tests.support.settings import written
 
 pytestmark = pytest.mark.xdist_group("dynamodb")
 
@@ -310,10 +311,7 @@ def test_check_tells_of_the_log_and_makes_its_table_if_asked(
     dynamodb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Missing, made, unreachable: each with what to do next; nothing is made unless it is asked for."""
-    config = tmp_path / "exporter.toml"
-    lines = ['brokers = ["k:1"]', 'topics = ["t"]', 'group = "g"', 'table_root = "/t"', "[type_from]", 'kind = "key"']
-    lines += ["[event_time]", 'kind = "record"', "[types.a]", 'columns = "id BIGINT"']
-    config.write_text("\n".join(lines))
+    config = written(tmp_path)
     flags = {"wal_table": fresh_name("wal"), "wal_endpoint": dynamodb}
     settings = load(config, flags, {})
     assert list(check_log(load(config, {}, {}), False)) == []

@@ -24,6 +24,13 @@ columns = "id BIGINT"
 """
 
 
+def written(folder: Path, tables: str = "") -> Path:
+    """Such a file, in a folder."""
+    path = folder / "exporter.toml"
+    path.write_text(TOML + tables, "utf-8")
+    return path
+
+
 def loaded(scalars: str = "", tables: str = "", **environ: str) -> Settings:
     """Of such a file, in the folder of now, with more in it."""
     Path("exporter.toml").write_text(scalars + TOML + tables, "utf-8")

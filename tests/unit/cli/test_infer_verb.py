@@ -18,7 +18,7 @@ from exporter.operate.schema.rescued import RescuedRow
 from exporter.operate.schema.schema import TableSchema
 from exporter.settings.load import load
 from exporter.settings.model import Settings
-from tests.support.settings import TOML
+from tests.support.settings import written
 from tests.unit.operate.test_infer import hooks
 
 REACHED = ("--brokers", "127.0.0.1:1", "--topics", "events")
@@ -96,8 +96,7 @@ def test_the_schema_of_each_table_is_told_with_what_found_no_column(
     monkeypatch.setattr("exporter.operate.schema.schema.table_schemas", tables)
     monkeypatch.setattr("exporter.workbench.open_lake", lambda _: nullcontext(SimpleNamespace()))
     monkeypatch.setattr("exporter.workbench.schemas_of", lambda settings: settings.declared)
-    path = tmp_path / "exporter.toml"
-    path.write_text(TOML)
+    path = written(tmp_path)
     found = CliRunner().invoke(cli, ["schema", "--config", str(path), "--types", "order", "--rescued-rows", "7"])
     assert asked == [({"order": "id BIGINT"}, {"order": {}}, ["order"], 7)]
     assert found.stdout.splitlines()[0] == "order, version 9"

@@ -25,7 +25,7 @@ from exporter.operate.letters.letters import Chosen, LetterCount
 from exporter.operate.maintain.sweep import SweptTable
 from exporter.operate.repair.reading import NothingToRepair
 from exporter.settings.model import SCALARS, flag
-from tests.support.settings import TOML
+from tests.support.settings import written
 
 TAKES = {
     "run": EXPORTED, "check": EXPORTED, "plan": EXPORTED, "config": frozenset(SCALARS), "offsets": VERDICTS | LOG,
@@ -42,9 +42,7 @@ VERB_FILES = [path for path in sorted(Path(verbs.__path__[0]).glob("*.py")) if p
 
 
 def invoked(tmp_path: Path, *arguments: str) -> Result:
-    path = tmp_path / "exporter.toml"
-    path.write_text(TOML)
-    return CliRunner().invoke(cli, [*arguments, "--config", str(path)])
+    return CliRunner().invoke(cli, [*arguments, "--config", str(written(tmp_path))])
 
 
 def every_verb() -> dict[str, click.Command]:

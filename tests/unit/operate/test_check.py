@@ -15,19 +15,13 @@ from exporter.monitor.watch import Watch
 from exporter.operate.check.check import _port, _security, _storage
 from exporter.settings.load import load
 from exporter.settings.model import Settings
+from tests.support.settings import written
 from tests.support.snapshots import snapshot
 
 
 def settings(root: Path, port: int = 0, table_root: Path | None = None) -> Settings:
-    lines = [
-        'brokers = ["127.0.0.1:1"]', 'topics = ["events"]', 'group = "exports"', 'app = "app"',
-        f'table_root = "{table_root or root / "lake"}"', f"http_port = {port}", "[type_from]", 'kind = "topic"',
-        "[event_time]", 'kind = "record"', "[types.order]", 'columns = "id BIGINT"', "[types.click]",
-        'columns = "id BIGINT"',
-    ]  # fmt: skip
-    path = root / "exporter.toml"
-    path.write_text("\n".join(lines))
-    return load(path, {}, {})
+    path = written(root, '[types.click]\ncolumns = "id BIGINT"\n')
+    return load(path, {"app": "app", "table_root": str(table_root or root / "lake"), "http_port": str(port)}, {})
 
 
 @pytest.fixture

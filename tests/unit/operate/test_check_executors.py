@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,52 +13,38 @@ import pytest
 from exporter.operate.check import executors
 from exporter.operate.check.executors import check_executors
 from exporter.settings.load import load
-from exporter.settings.model import Settings
-from tests.support.settings import TOML
+from tests.support.settings import written
 
 SESSION: Any = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=6))
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Settings:
-    path = tmp_path / "exporter.toml"
-    path.write_text(TOML)
-    return load(path, {"spark_master": "spark://m:7077", "driver_host": "d"}, {})
+def lacks_the_exporter(_session: Any) -> None:
+    raise RuntimeError("in a worker\nTraceback (most recent call last):\nImportError: No module named 'exporter'")
 
 
-def test_executors_that_do_their_tasks_are_counted_by_cores(cluster: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They import what a round needs, and nothing is read."""
-    monkeypatch.setattr(executors, "warm", lambda session: None)
-    found = check_executors(cluster, SESSION)
-    assert found is not None and (found.level, found.says) == ("ok", "6 cores on spark://m:7077")
-
-
-def test_executors_that_do_not_come_are_not_waited_for_for_ever(
-    cluster: Settings, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("warm", "level", "says", "hint"),
+    [
+        (lambda session: None, "ok", "6 cores on spark://m:7077", ""),
+        (lambda session: threading.Event().wait(60), "error", "no task was done on spark://m:7077", "`driver_host`"),
+        (lacks_the_exporter, "error", "No module named 'exporter'", "`worker_python`"),
+    ],
+    ids=["they do their tasks", "they do not come", "a Python without the exporter"],
+)
+def test_executors_have_done_tasks_of_nothing_or_it_is_told_what_is_in_the_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warm: Callable[[Any], Any], level: str, says: str, hint: str
 ) -> None:
-    """Spark itself would wait."""
-    monkeypatch.setattr(executors, "warm", lambda session: threading.Event().wait(60))
-    monkeypatch.setattr(executors, "EXECUTORS_SECS_MAX", 0.01)
-    found = check_executors(cluster, SESSION)
-    assert found is not None and found.level == "error" and "no task was done" in found.says
-
-
-def test_a_python_without_the_exporter_is_found(cluster: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The hint names the setting."""
-
-    def warm(session: Any) -> None:
-        raise RuntimeError("in a worker\nTraceback (most recent call last):\nImportError: No module named 'exporter'")
-
+    """They import what a round needs, and nothing is read. Spark itself would wait for them for ever."""
     monkeypatch.setattr(executors, "warm", warm)
+    monkeypatch.setattr(executors, "EXECUTORS_SECS_MAX", 60.0 if level == "ok" else 0.5)
+    cluster = load(written(tmp_path), {"spark_master": "spark://m:7077", "driver_host": "d"}, {})
     found = check_executors(cluster, SESSION)
-    assert found is not None and found.level == "error"
-    assert "No module named 'exporter'" in found.says and "worker_python" in found.hint
+    assert found is not None and found.level == level and says in found.says and hint in found.hint
 
 
 def test_settings_of_a_cluster_without_one_are_told(tmp_path: Path) -> None:
     """They may be meant for tasks elsewhere, so nothing is refused."""
-    path = tmp_path / "exporter.toml"
-    path.write_text(TOML)
+    path = written(tmp_path)
     found = check_executors(load(path, {"driver_host": "d", "driver_port": "7"}, {}), SESSION)
     assert found is not None
     assert found.level == "warn" and found.says.startswith("driver_host, driver_port: of no effect")

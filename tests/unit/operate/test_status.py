@@ -22,15 +22,13 @@ from exporter.monitor.watch import Watch
 from exporter.operate import status as how_far
 from exporter.settings.load import load
 from exporter.settings.reference import example_toml
-from tests.support.settings import TOML
+from tests.support.settings import written
 from tests.support.snapshots import P0, busy_snapshot, snapshot, writer
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    path = tmp_path / "exporter.toml"
-    path.write_text(TOML)
-    return path
+    return written(tmp_path)
 
 
 @pytest.fixture

@@ -115,6 +115,10 @@ def db() -> FakeDynamoDb:
     return db
 
 
+def intents_of(*types: str) -> list[Intent]:
+    return [Intent(IntentKey(name, TP, 0), "c", "me", -1, 1, 0, 1, 1, 0, "t", "r", 5) for name in types]
+
+
 def test_every_call_is_counted_by_how_it_ended(db: FakeDynamoDb) -> None:
     """A condition that was not met is a call that was refused, alone and in a transaction."""
     log = new_log(db)
@@ -122,25 +126,16 @@ def test_every_call_is_counted_by_how_it_ended(db: FakeDynamoDb) -> None:
     with pytest.raises(LeaseTaken):
         log.acquire(TP, "other")
     assert log.calls == {("update_item", "answered"): 1, ("update_item", "refused"): 1}
-    made = [Intent(IntentKey(name, TP, 0), "c", "me", -1, 1, 0, 1, 1, 0, "t", "r", 5) for name in "ab"]
     for _ in range(2):
-        log.start(made)
+        log.start(intents_of("a", "b"))
     assert (log.calls["transact_write_items", "answered"], log.calls["transact_write_items", "refused"]) == (1, 1)
 
 
 def test_a_long_answer_comes_in_pages(db: FakeDynamoDb) -> None:
-    """All of it is read."""
-    log = new_log(db)
-    made = [Intent(IntentKey(f"type{n}", TP, 0), "c", "me", -1, 1, 0, 1, 1, 0, "t", "r", 5) for n in range(7)]
+    """All of it is read; a history only as far as was said, and that there is more of it is told."""
+    log, made = new_log(db), intents_of(*"abcdefg")
     log.start(made)
     assert log.read(TP) == tuple(made)
-
-
-def test_a_long_history_is_looked_through_in_so_many_pages(db: FakeDynamoDb) -> None:
-    """What lies beyond them is not known, and that is told."""
-    log = new_log(db)
-    made = [Intent(IntentKey(f"type{n}", TP, 0), "c", "me", -1, 1, 0, 1, 1, 0, "t", "r", 5) for n in range(7)]
-    log.start(made)
     log.fail(made)
     found = [replace(one, state=IntentState.FAILED) for one in made]
     assert log.failed(TP) == (tuple(found), True)
