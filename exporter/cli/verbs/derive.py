@@ -108,6 +108,5 @@ def audit(names: Sequence[str], output: Output, load: Loading) -> None:
 
 
 def _tell_audit(found: Sequence[AuditLine], text: TextOutput) -> None:
-    text.table(("job", "", "rows", "", ""), [
-        (one.job, one.what, counted(one.rows), "ok" if one.clean else "DIFFERS", one.says) for one in found
-    ])  # fmt: skip
+    cells = [(one.job, one.what, counted(one.rows), "ok" if one.clean else "DIFFERS", one.says) for one in found]
+    text.table(("job", "", "rows", "", ""), cells)

@@ -42,9 +42,8 @@ def maintain(types: str, schedule: bool, apply: bool, output: Output, load: Load
 
 
 def _tell(steps: Sequence[MaintenanceStep], text: TextOutput) -> None:
-    text.table(COLUMNS, [
-        (s.table, s.what, s.day, counted(s.files), counted(s.bytes), s.outcome, s.says) for s in steps
-    ])  # fmt: skip
+    cells = [(s.table, s.what, s.day, counted(s.files), counted(s.bytes), s.outcome, s.says) for s in steps]
+    text.table(COLUMNS, cells)
     outcomes = Counter(step.outcome for step in steps)
     sums = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(outcomes.items()))
     text.note(f"{len(steps):,} steps in {len({step.table for step in steps}):,} tables: {sums or 'nothing to do'}")

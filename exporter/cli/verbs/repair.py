@@ -56,8 +56,7 @@ def repair(
 
 def _tell(rows: Sequence[RepairRow], apply: bool, text: TextOutput) -> None:
     if rows:
-        text.table(COLUMNS, [
-            (r.table, plain(r.tp), plain(r.old), plain(r.new), counted(r.removed), r.says) for r in rows
-        ])  # fmt: skip
+        cells = [(r.table, plain(r.tp), plain(r.old), plain(r.new), counted(r.removed), r.says) for r in rows]
+        text.table(COLUMNS, cells)
         done = "done" if apply else "nothing was written: --apply does it"
         text.note(f"{len(rows):,} positions in {len({row.table for row in rows}):,} tables; {done}")
