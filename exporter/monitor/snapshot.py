@@ -17,10 +17,12 @@ from exporter.core.job_state import JobState
 from exporter.core.manifest import TOMBSTONES
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.sink_state import SinkState
+from exporter.core.standing import TableStanding
 from exporter.core.valid_through import as_text
 from exporter.core.writers import Writer, WriterKey
 from exporter.monitor.marks import Marks
 from exporter.monitor.totals import Totals
+from offsets.positions import Position
 from offsets.ranges import TopicPartition
 
 STANDBY_SECS = 60.0
@@ -262,18 +264,11 @@ class Snapshot:
         }  # fmt: skip
 
     def _position(self, key: WriterKey, writer: Writer) -> dict[str, Any]:
-        end = self.ends.get(key.tp)
-        return {
-            "event_type": key.event_type,
-            "topic": key.tp.topic,
-            "partition": key.tp.partition,
-            "committed": writer.covered,
-            "epoch": writer.epoch,
-            "read": writer.frontier,
-            "end": end,
-            "lag": None if end is None else max(0, end - 1 - writer.covered),
-            "staged_rows": writer.staged_rows,
-            "staged_bytes": writer.staged_bytes,
-            "owner": self.owner,
-            "verdict": self.verdict(key),
-        }
+        position = Position(writer.epoch, writer.covered)
+        return TableStanding(key.event_type, key.tp, position, self.ends.get(key.tp)).as_status(
+            self.verdict(key),
+            read=writer.frontier,
+            staged_rows=writer.staged_rows,
+            staged_bytes=writer.staged_bytes,
+            owner=self.owner,
+        )

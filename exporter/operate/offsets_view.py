@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from exporter.core.routing import DEAD_LETTERS
+from exporter.core.standing import TableStanding
 from exporter.core.valid_through import as_text
 from exporter.errors import InvariantBroken, LogCleaned
 from exporter.kafka.topics import partitions_of
@@ -28,8 +29,8 @@ from offsets.wal_verdict import LogVerdict
 
 
 @dataclass(frozen=True)
-class OffsetRow:
-    """position: last covered offset, None = not anchored yet. end: offset after the last record. lag: offsets.
+class OffsetRow(TableStanding):
+    """What is known of it beside.
 
     named: greatest offset in the names of files that others have committed since the app's last commit, None for none.
     logged: position of the newest completed commit in the write-ahead log. started: commits that it holds as started.
@@ -37,11 +38,6 @@ class OffsetRow:
     verdict, says: of the three views together; empty without a log and without an accident.
     """
 
-    event_type: str
-    tp: TopicPartition
-    position: Position | None
-    end: int
-    lag: int | None
     named: int | None = None
     logged: int | None = None
     started: int = 0
@@ -51,21 +47,8 @@ class OffsetRow:
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON output."""
-        return {
-            "event_type": self.event_type,
-            "topic": self.tp.topic,
-            "partition": self.tp.partition,
-            "position": None if self.position is None else self.position.offset,
-            "epoch": None if self.position is None else self.position.epoch,
-            "end": self.end,
-            "lag": self.lag,
-            "named": self.named,
-            "logged": self.logged,
-            "started": self.started,
-            "verdict": self.verdict,
-            "says": self.says,
-            "valid_through": self.valid_through or None,
-        }
+        beside = {name: getattr(self, name) for name in ("end", "lag", "named", "logged", "started", "verdict", "says")}
+        return {**self.where("position"), **beside, "valid_through": self.valid_through or None}
 
 
 def offset_rows(bench: Workbench, settings: Settings) -> Iterator[OffsetRow]:
@@ -89,13 +72,11 @@ def offset_rows(bench: Workbench, settings: Settings) -> Iterator[OffsetRow]:
         through = _through(bench, settings, name, tables.get(name))
         for tp in partitions:
             position = tables[name].position(bench.lake.app, tp) if name in tables else None
-            lag = max(0, ends[tp] - 1 - position.offset) if position is not None else None
             verdict, says = _says(verdicts.get((name, tp)), accidents.get(name, ""), silent)
             mine = [one for one in (logged or {}).get(tp, ()) if one.key.event_type == name]
-            yield OffsetRow(
-                name, tp, position, ends[tp], lag, named.get((name, tp)), _newest(mine, position),
-                sum(one.state is IntentState.STARTED for one in mine), verdict, says, through,
-            )  # fmt: skip
+            started = sum(one.state is IntentState.STARTED for one in mine)
+            beside = named.get((name, tp)), _newest(mine, position), started, verdict, says, through
+            yield OffsetRow(name, tp, position, ends[tp], *beside)
 
 
 def _through(bench: Workbench, settings: Settings, name: str, view: TableView | None) -> str:

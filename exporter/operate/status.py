@@ -103,16 +103,7 @@ def table_status(bench: Any, settings: Settings) -> Status:
     """The committed positions of all partitions, from the tables, and the ends, from the broker."""
     from exporter.operate.offsets_view import offset_rows
 
-    positions = [
-        {
-            "event_type": row.event_type, "topic": row.tp.topic, "partition": row.tp.partition,
-            "committed": None if row.position is None else row.position.offset,
-            "epoch": None if row.position is None else row.position.epoch,
-            "read": None, "end": row.end, "lag": row.lag,
-            "staged_rows": None, "staged_bytes": None, "owner": None, "verdict": row.verdict, "says": row.says,
-        }
-        for row in offset_rows(bench, settings)
-    ]  # fmt: skip
+    positions = [row.as_status(row.verdict, says=row.says) for row in offset_rows(bench, settings)]
     return {"from": "tables", "app": settings.app, "positions": positions}
 
 

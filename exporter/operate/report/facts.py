@@ -13,6 +13,7 @@ from datetime import datetime, timezone
 from functools import partial
 
 from exporter.core.routing import DEAD_LETTERS
+from exporter.core.standing import TableStanding
 from exporter.core.valid_through import as_ms
 from exporter.errors import ConfigError, ExporterError, LogCleaned
 from exporter.kafka.options import kafka_python_options
@@ -23,7 +24,7 @@ from exporter.lake.table import DeltaTable
 from exporter.lake.views import views_of
 from exporter.operate.letters.letters import Chosen, LetterCount, counts
 from exporter.operate.maintain.due import due_partitions
-from exporter.operate.report.model import DayFiles, Facts, FailedCommit, Happened, WriterPlace
+from exporter.operate.report.model import DayFiles, Facts, FailedCommit, Happened
 from exporter.operate.report.page import VERSIONS_MAX
 from exporter.settings.model import Settings
 from exporter.told.concerns import Concern
@@ -80,12 +81,11 @@ def _ends(settings: Settings, notes: list[Concern]) -> dict[TopicPartition, int]
         return {}
 
 
-def _places(app: str, views: Mapping[str, TableView], ends: Mapping[TopicPartition, int]) -> Iterator[WriterPlace]:
+def _places(app: str, views: Mapping[str, TableView], ends: Mapping[TopicPartition, int]) -> Iterator[TableStanding]:
     for name, view in views.items():
         positions = live_positions(view.transactions, app)
         for tp in sorted({*ends, *positions}):
-            at = positions.get(tp)
-            yield WriterPlace(name, tp, at.offset if at else None, at.epoch if at else None, ends.get(tp))
+            yield TableStanding(name, tp, positions.get(tp), ends.get(tp))
 
 
 def _happened(table: DeltaTable, view: TableView) -> Iterator[Happened]:

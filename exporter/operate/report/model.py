@@ -7,27 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from exporter.core.standing import TableStanding
 from exporter.told.concerns import Concern
 from offsets.ranges import TopicPartition
 
 if TYPE_CHECKING:
     from exporter.operate.letters.letters import LetterCount
-
-
-@dataclass(frozen=True)
-class WriterPlace:
-    """One table and partition. position None: not anchored. end None: the broker was not asked or did not answer."""
-
-    event_type: str
-    tp: TopicPartition
-    position: int | None
-    epoch: int | None
-    end: int | None
-
-    @property
-    def lag(self) -> int | None:
-        """Offsets, not records."""
-        return None if self.end is None else max(0, self.end - 1 - (-1 if self.position is None else self.position))
 
 
 @dataclass(frozen=True)
@@ -77,7 +62,7 @@ class Facts:
     app: str
     root: str
     made_at: datetime
-    places: Sequence[WriterPlace] = ()
+    places: Sequence[TableStanding] = ()
     happened: Sequence[Happened] = ()
     days: Sequence[DayFiles] = ()
     letters: Sequence[LetterCount] = ()

@@ -9,7 +9,8 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
 from exporter.core.routing import DEAD_LETTERS
-from exporter.operate.report.model import DayFiles, Facts, FailedCommit, Happened, WriterPlace
+from exporter.core.standing import TableStanding
+from exporter.operate.report.model import DayFiles, Facts, FailedCommit, Happened
 from exporter.operate.report.verdict import report_concerns
 from exporter.told.html import Html, bars, join, page, paragraph, table, verdict
 from exporter.told.plots import BINARY, BINS, SECONDS, columns, lines, over_time
@@ -33,7 +34,7 @@ _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\Z")
 def report_page(facts: Facts) -> str:
     """The whole page."""
     head = [paragraph(f"{facts.root}, {facts.made_at:%Y-%m-%d %H:%M:%S} UTC", "faint")]
-    lag = [place.lag for place in facts.places if place.lag is not None]
+    lag = [place.behind for place in facts.places if place.behind is not None]
     dead = sum(count.rows for count in facts.letters)
     types = len({place.event_type for place in facts.places})
     summary = f"{types:,} tables, {sum(day.files for day in facts.days):,} files of "
@@ -50,8 +51,8 @@ def report_page(facts: Facts) -> str:
     return page(f"Export {facts.app}", sections, join(head))
 
 
-def _lag(places: Sequence[WriterPlace]) -> Html:
-    known = [(f"{one.event_type}, {one.tp}", one.lag) for one in places if one.lag is not None]
+def _lag(places: Sequence[TableStanding]) -> Html:
+    known = [(f"{one.event_type}, {one.tp}", one.behind) for one in places if one.behind is not None]
     if not known:
         return paragraph("the ends of the topics are not known", "faint")
     behind = sorted(((label, lag) for label, lag in known if lag), key=lambda item: -item[1])
@@ -229,6 +230,6 @@ def _new_letters(happened: Sequence[Happened]) -> Html:
     return over_time(brought, "Dead letters committed", moment, within, {"dead letters"})
 
 
-def _positions(places: Sequence[WriterPlace]) -> Html:
-    rows = [(one.event_type, str(one.tp), one.position, one.epoch, one.end, one.lag) for one in places]
+def _positions(places: Sequence[TableStanding]) -> Html:
+    rows = [(one.event_type, str(one.tp), *one.at, one.end, one.behind) for one in places]
     return table(("table", "partition", "position", "epoch", "end", "lag"), rows, most=1000)

@@ -22,7 +22,7 @@ def report_concerns(facts: Facts) -> list[Concern]:
 
 def _of_lag(facts: Facts) -> Iterator[Concern]:
     """Records that nobody commits, and tables that have not begun."""
-    behind = max((place.lag for place in facts.places if place.lag is not None), default=0)
+    behind = max((place.behind for place in facts.places if place.behind is not None), default=0)
     newest = max((one.at_ms for one in facts.happened), default=None)
     silent_secs = 0.0 if newest is None else facts.made_at.timestamp() - newest / 1000
     if behind and (newest is None or silent_secs > facts.late_secs):

@@ -10,15 +10,17 @@ from datetime import datetime, timezone
 
 import pytest
 
+from exporter.core.standing import TableStanding
 from exporter.errors import ConfigError
 from exporter.operate.chosen import parse_ranges
 from exporter.operate.letters.letters import LetterCount
-from exporter.operate.report.model import DayFiles, Facts, FailedCommit, Happened, WriterPlace
+from exporter.operate.report.model import DayFiles, Facts, FailedCommit, Happened
 from exporter.operate.report.page import DAYS_MAX, VERSIONS_MAX, report_page
 from exporter.operate.report.verdict import DUE_FILES, report_concerns
 from exporter.text import escaped, readable
 from exporter.told.concerns import Concern
 from exporter.told.units import moment, secs_span, short, size, span, sums, things
+from offsets.positions import Position
 from offsets.ranges import OffsetRange, TopicPartition
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=timezone.utc)
@@ -30,9 +32,9 @@ def facts(name: str = "order") -> Facts:
     """A table that is 7 behind, one that is not anchored, commits of four kinds, two reasons."""
     return Facts(
         "app", "/data/lake", NOW,
-        [WriterPlace(name, TopicPartition("t", 0), 92, 1, 100),
-         WriterPlace("click", TopicPartition("t", 0), None, None, 100),
-         WriterPlace("dead_letters", TopicPartition("t", 0), 99, 1, 100)],
+        [TableStanding(name, TopicPartition("t", 0), Position(1, 92), 100),
+         TableStanding("click", TopicPartition("t", 0), None, 100),
+         TableStanding("dead_letters", TopicPartition("t", 0), Position(1, 99), 100)],
         [Happened(AT, name, "with rows", 50), Happened(AT + 60_000, name, "with rows", 43),
          Happened(AT, "click", "empty marker"), Happened(AT + 5, name, "failed"), Happened(AT + 9, name, name)],
         [DayFiles(name, "2026-11-20", 3, 3 << 20), DayFiles(name, "2026-11-21", 1, 100)],
@@ -167,7 +169,8 @@ def test_what_counts_as_added_is_explained_where_it_differs_from_what_is_there()
 
 def test_nothing_at_all_is_a_page_too() -> None:
     """No commit, no file, no dead letter, no broker."""
-    made = report_page(Facts("app", "/data/lake", NOW, [WriterPlace("order", TopicPartition("t", 0), 5, 0, None)]))
+    place = TableStanding("order", TopicPartition("t", 0), Position(0, 5), None)
+    made = report_page(Facts("app", "/data/lake", NOW, [place]))
     assert "the ends of the topics are not known" in made and "<svg" not in made
 
 
