@@ -24,6 +24,7 @@ from exporter.monitor.health import ENDPOINTS
 from exporter.monitor.metrics import metric_rows
 from exporter.settings.reference import reference_page
 from tests.bench.__main__ import PARTS
+from tests.support.pictures import FOLDER, made
 
 ROOT = Path(__file__).parents[1]
 HANDBOOK = ROOT / "deploy" / "handbook"
@@ -135,6 +136,13 @@ def test_a_newcomer_reads_the_readme_in_five_minutes_and_finds_each_page_in_the_
     assert len((ROOT / "README.md").read_text().splitlines()) <= README_LINES_MAX
     first = (HANDBOOK / "README.md").read_text()
     assert [page.name for page in HANDBOOK.glob("*.md") if f"]({page.name})" not in first] == ["README.md"]
+
+
+@pytest.mark.parametrize("source", sorted(FOLDER.glob("*.txt")), ids=lambda source: source.stem)
+def test_a_picture_is_what_its_text_draws_and_stands_on_a_page(source: Path) -> None:
+    """`python -m tests.support.pictures` makes it anew."""
+    assert source.with_suffix(".svg").read_text("utf-8") == made(source)
+    assert any(f"pictures/{source.stem}.svg)" in page.read_text() for page in PAGES)
 
 
 def test_each_alert_has_a_line_for_the_person_on_call() -> None:
