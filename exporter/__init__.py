@@ -29,7 +29,7 @@ The rooms in the order in which a record meets them; README.md beside this file 
     proof/         Values and rules read a second time, for whoever proves what was made of them.
     derive/        Tables and topics that are made of the exported tables: mirrors, bundles, queries, records.
     operate/       What a person asks for beside the export: look, prove, mend, tend.
-    local/         Servers and child processes on this machine, for the demo, the drill, tests and benchmark.
+    local/         Servers, processes and plain readers on this machine, for the demo, the drill, tests, benchmark.
     demo/          The tour.
     drill/         `exporter drill`: faults in real exporters, under load, until they have recovered, then an audit.
     exporter/*.py  Errors, fault points, logs, secrets, texts, times and the end of a process: usable from everywhere.

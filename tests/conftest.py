@@ -6,7 +6,7 @@ import functools
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
@@ -20,6 +20,9 @@ from tests.support import places, services, sessions, shared
 from tests.support.azurite import ROOT, Azurite, NoAzurite
 from tests.support.gcs import TOKEN, gcs_store
 from tests.support.glue_registry import LocalGlue
+
+if TYPE_CHECKING:
+    from tests.support.lakes import Exports
 
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")  # how long an example takes says how busy the machine is
@@ -140,6 +143,14 @@ def topic(kafka: str) -> Callable[..., str]:
         return name
 
     return make
+
+
+@pytest.fixture
+def exports(kafka: str, topic: Callable[..., str], tmp_path: Path, place: places.Place) -> Exports:
+    """Makes exports of fresh topics to the test's place: exports(), exports(2, types=OLD, roll_age_max_secs=0.5)."""
+    from tests.support.lakes import exports_of
+
+    return exports_of(kafka, topic, tmp_path, place)
 
 
 QUICK = {

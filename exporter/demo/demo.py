@@ -287,9 +287,7 @@ def produce_main() -> None:
     bad_every = 0 if "good" in sys.argv[3:] else min(shop.BAD_EVERY, records // 20)
     try:
         registry = next((one for one in sys.argv[3:] if one != "good"), "")
-        made = produce(
-            bootstrap, TOPIC, records, SEED, partitions=PARTITIONS, bad_every=bad_every, processes=1, registry=registry
-        )
+        made = produce(bootstrap, TOPIC, records, SEED, partitions=PARTITIONS, bad_every=bad_every, registry=registry)
     except ExporterError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(error.exit_code)

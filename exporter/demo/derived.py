@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from exporter.demo.kitchen import EXPECTED, MIRROR, SALES
 from exporter.demo.stage import Stage
 from exporter.demo.story import StoryStep
 from exporter.errors import FoundProblem
+from exporter.local.plain import PlainLake
 from offsets.names import DERIVED_FOLDER
 
 
@@ -76,20 +76,12 @@ def _living(exporter: DemoChild, step: StoryStep, deadline: float, what: str) ->
 
 def sales(lake: Path) -> list[str]:
     """The rows of their table, by its log and its files alone."""
-    rows = [row for row in _rows(lake / DERIVED_FOLDER / SALES) if row.get("total") is not None]
-    return [kitchen.shown(row) for row in sorted(rows, key=lambda row: int(row["_seq"]))]
-
-
-def _rows(table: Path) -> Sequence[dict[str, Any]]:
-    """Of a table of few commits, none of whose files is of more than one."""
-    live: dict[str, None] = {}
-    for path in sorted(table.glob("_delta_log/*.json")):
-        for action in map(json.loads, path.read_text("utf-8").splitlines()):
-            if "add" in action:
-                live[action["add"]["path"]] = None
-            if "remove" in action:
-                live.pop(action["remove"]["path"], None)
-    return [row for path in live for row in pq.ParquetFile(table / path).read().to_pylist()]
+    jobs = PlainLake(lake / DERIVED_FOLDER)
+    jobs.look()
+    paths = jobs.tables[SALES].live if SALES in jobs.tables else ()
+    rows = [row for path in paths for row in pq.ParquetFile(lake / DERIVED_FOLDER / SALES / path).read().to_pylist()]
+    found = sorted((row for row in rows if row.get("total") is not None), key=lambda row: int(row["_seq"]))
+    return [kitchen.shown(row) for row in found]
 
 
 def _audit(stage: Stage) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from rich.table import Table
 from exporter.core.routing import DEAD_LETTERS
 from exporter.demo import shop
 from exporter.demo.story import COLUMNS
+from exporter.local.plain import PlainCommit, PlainLake
 from exporter.operate.audit.report import FINDINGS, AbsentFile, AuditReport, Example, Missing, TableCount
 
 
@@ -73,31 +73,10 @@ from exporter.spark.session import Deployment, start; spark = start(Deployment("
 spark.read.format("delta").load({str(lake / DEAD_LETTERS)!r}).groupBy("stage", "reason").count().show(truncate=70)"""
 
 
-@dataclass(frozen=True)
-class DemoCommit:
-    """A commit that a table's log holds. rows: those it added."""
-
-    table: str
-    version: int
-    rows: int
-    at_ms: int
-
-
-def unknown_commits(lake: Path, acknowledged: set[tuple[str, int]]) -> list[DemoCommit]:
+def unknown_commits(lake: Path, acknowledged: set[tuple[str, int]]) -> list[PlainCommit]:
     """Commits with a claim of the exporter that are in the tables and that it has not heard of, oldest first."""
-    found: list[DemoCommit] = []
-    for path in lake.glob("*/_delta_log/*.json"):
-        table, version = path.parts[-3], int(path.stem) if path.stem.isdigit() else -1
-        if version < 0 or (table, version) in acknowledged:
-            continue
-        actions = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-        info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
-        metadata = json.loads(info.get("userMetadata") or "{}")
-        if "commit_id" not in metadata or "action" in metadata:  # start-up's own commits have an action
-            continue
-        rows = sum(claim.get("rows", 0) for claim in metadata.get("partitions", {}).values())
-        found.append(DemoCommit(table, version, rows, info.get("timestamp", 0)))
-    return sorted(found, key=lambda commit: commit.at_ms)
+    commits = PlainLake(lake).look()
+    return [one for one in commits if one.moves and not one.action and (one.table, one.version) not in acknowledged]
 
 
 def read_tally(text: str) -> shop.ShopTally:

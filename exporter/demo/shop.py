@@ -46,9 +46,6 @@ BAD_KINDS = (
 """In the order in which they take turns. All end as dead letters but unknown_fields: that one is exported, with what
 the schema does not know in `_rescued` (while the setting `unknown_fields` is rescue)."""
 
-TYPE_HEADER = "event-type"
-"""Name of the record header that repeats the event type where headers are asked for."""
-
 _BODIES = 256
 _USERS = 16_384
 _MILLIS_PER_DAY = 86_400_000
@@ -63,7 +60,6 @@ class ShopEvent(NamedTuple):
     bad: str
     key: bytes
     value: bytes | None
-    headers: list[tuple[str, bytes]]
     timestamp_ms: int
 
 
@@ -90,13 +86,6 @@ class ShopTally:
         if event.bad in ("", "unknown_fields"):
             self.rows[event.event_type] += 1
 
-    def merge(self, other: ShopTally) -> None:
-        """Count what another tally counted."""
-        self.rows.update(other.rows)
-        self.bad.update(other.bad)
-        self.records += other.records
-        self.value_bytes += other.value_bytes
-
 
 def schemas() -> dict[str, str]:
     """Declared event type -> Spark DDL."""
@@ -104,14 +93,13 @@ def schemas() -> dict[str, str]:
 
 
 def events(
-    seed: int, count: int, partition: int = 0, partitions: int = 1, bad_every: int = BAD_EVERY, headers: bool = False
+    seed: int, count: int, partition: int = 0, partitions: int = 1, bad_every: int = BAD_EVERY
 ) -> Iterator[ShopEvent]:
     """The records of one partition in offset order, out of `count` in all partitions."""
     random = Random(f"{seed}/{partition}/{partitions}")
     bodies, lateness, clock = _bodies(seed), _lateness(seed), _clock()
     names = [event_type.name for event_type in EVENT_TYPES for _ in range(event_type.share)]
     days = {day: f"{BASE_DAY + timedelta(day)}".encode() for day in range(-DAYS_LATE_MAX - 1, 2)}
-    type_headers = {name: [(TYPE_HEADER, name.encode())] if headers else [] for name in names}
     bits, users_each = random.getrandbits, max(1, _USERS // partitions)
     for seq in range(partition, count, partitions):
         drawn = bits(64)
@@ -129,7 +117,7 @@ def events(
             (drawn >> 16 & 0xFFFF_FFFF) * 0x9E37,
             bodies[name][drawn >> 56],
         )
-        event = ShopEvent(name, "", b"user-%d" % user, value, type_headers[name], _BASE_MILLIS + now)
+        event = ShopEvent(name, "", b"user-%d" % user, value, _BASE_MILLIS + now)
         if bad_every and seq % bad_every == bad_every - 1:
             event = _spoilt(event, BAD_KINDS[seq // bad_every % len(BAD_KINDS)])
         yield event
@@ -147,9 +135,8 @@ def tally(seed: int, count: int, partitions: int = 1, bad_every: int = BAD_EVERY
 def _spoilt(event: ShopEvent, kind: str) -> ShopEvent:
     """The same record, bad in one way."""
     fields = json.loads(event.value or b"{}")
-    headers = event.headers
     if kind == "tombstone":
-        return event._replace(bad=kind, value=None, headers=[])
+        return event._replace(bad=kind, value=None)
     if kind == "broken_json":
         return event._replace(bad=kind, value=(event.value or b"")[:-40])
     if kind == "invalid_utf8":
@@ -157,13 +144,11 @@ def _spoilt(event: ShopEvent, kind: str) -> ShopEvent:
         return event._replace(bad=kind, value=spoilt)
     if kind == "missing_type":
         del fields["type"]
-        headers = []
     elif kind == "unknown_type":
         fields["type"] = "newsletter_opened"
-        headers = [(name, b"newsletter_opened") for name, _ in headers]
     else:
         _SPOIL[kind](fields)
-    return event._replace(bad=kind, value=_json(fields), headers=headers)
+    return event._replace(bad=kind, value=_json(fields))
 
 
 _SPOIL: dict[str, Callable[[dict[str, Any]], object]] = {

@@ -97,8 +97,8 @@ class AvroEvents:
         return fastavro.parse_schema({**schema, "fields": json.loads(json.dumps(fields))})
 
     def of(self, event: ShopEvent) -> ShopEvent:
-        """The same event as Avro, without headers; a bad one is bad in a way that Avro has."""
-        name, event = event.event_type, event._replace(headers=[])
+        """The same event as Avro; a bad one is bad in a way that Avro has."""
+        name = event.event_type
         if event.bad == "tombstone":
             return event
         if event.bad == "":

@@ -1,7 +1,7 @@
 """`exporter drill`: faults in real exporters, under load, until they have recovered, then an audit.
 
     __init__.py       this text               run.py        one run: its lake, its tasks, what it waits for
-    drills.py         the verb                plain.py      what the tables hold, read without the exporter's code
+    drills.py         the verb
     scenarios.py      what can happen         producer.py   who writes to the topic meanwhile
                                               hostile.py    records that have ended an exporter once
     schedule.py       when it does (pure)     tasks.py      exporters as child processes

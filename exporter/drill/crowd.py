@@ -17,12 +17,12 @@ from kafka import TopicPartition as KafkaTopicPartition
 
 from exporter.drill.coordinated import coordinate, leader, start_members, wait_merged
 from exporter.drill.lateness import Period, arrivals, handovers, versions
-from exporter.drill.plain import PlainCommit
 from exporter.drill.producer import NOON, DrillRecord
 from exporter.drill.record import spread
 from exporter.drill.run import LIFE_SECS_MAX, NotAsItMust, Run
 from exporter.drill.timeline import turns
 from exporter.local.children import quick_java
+from exporter.local.plain import PlainCommit
 
 PARTITIONS, MEMBERS, TABLES, KILLS = 12, 8, 10, 5
 ROUNDS, INTERVAL_SECS = 30, 5.0

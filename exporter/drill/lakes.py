@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from pyarrow import fs
 
-from exporter.drill.plain import PlainLake
+from exporter.local.plain import PlainLake
 from exporter.local.proxy import FaultyProxy
 from exporter.local.s3 import BUCKET, LocalS3
 from exporter.local.server import CREDENTIALS

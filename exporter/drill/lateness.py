@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from exporter.drill.plain import Place, PlainCommit
+from exporter.local.plain import Place, PlainCommit
 
 
 @dataclass(frozen=True)

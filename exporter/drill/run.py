@@ -22,7 +22,6 @@ from kafka.admin import KafkaAdminClient
 
 from exporter.core.routing import DEAD_LETTERS
 from exporter.drill.helper import Helper
-from exporter.drill.plain import PlainCommit, PlainTopic, problems
 from exporter.drill.producer import TYPES, DrillRecord, Load, mixed
 from exporter.drill.record import RunRecord, Strike
 from exporter.drill.schedule import KILLS
@@ -31,6 +30,7 @@ from exporter.drill.settings_file import SCALARS, write_settings
 from exporter.drill.tasks import GONE_SECS_MAX, Task
 from exporter.drill.timeline import Timeline, owned
 from exporter.errors import FoundProblem
+from exporter.local.plain import PlainCommit, PlainTopic, problems
 from offsets.positions import live_position
 from offsets.ranges import TopicPartition
 

@@ -31,17 +31,21 @@ def write_settings(
 
     sections: further ones, by name; what [types.<event type>] says beside its columns among them.
     """
-    lines = [f"{name} = {json.dumps(value)}" for name, value in scalars.items()]
-    lines += ["[type_from]", 'kind = "field"', 'name = "type"', "[event_time]", 'kind = "field"', 'path = "at"']
-    for name, ddl in types.items():
-        more = _told(sections.get(f"types.{name}", {}))
-        lines += [f"[types.{json.dumps(name)}]", f"columns = {json.dumps(ddl)}", *more]
-    for section, settings in {**({"kafka_client": client} if client else {}), **sections}.items():
-        if section.removeprefix("types.") not in types:
-            lines += [f"[{section}]", *_told(settings)]
+    own = {f"types.{name}": {"columns": ddl, **sections.get(f"types.{name}", {})} for name, ddl in types.items()}
+    tables = {
+        "type_from": {"kind": "field", "name": "type"},
+        "event_time": {"kind": "field", "path": "at"},
+        **({"kafka_client": client} if client else {}),
+        **sections,
+        **own,
+    }
     path.touch(0o600)
-    path.write_text("\n".join(lines) + "\n", "utf-8")
+    path.write_text(settings_text(scalars, tables), "utf-8")
 
 
-def _told(settings: Mapping[str, Any]) -> list[str]:
-    return [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
+def settings_text(scalars: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]]) -> str:
+    """TOML. tables: by their names, quoted where TOML asks for it."""
+    lines = [f"{name} = {json.dumps(value)}" for name, value in scalars.items()]
+    for table, settings in tables.items():
+        lines += [f"[{table}]", *(f"{name} = {json.dumps(value)}" for name, value in settings.items())]
+    return "\n".join(lines) + "\n"

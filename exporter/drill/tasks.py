@@ -16,7 +16,7 @@ GONE_SECS_MAX = 15.0
 class Task(ChildProcess):
     """`exporter <arguments>`; stdout and stderr go to one file.
 
-    prelude: Python that runs before the exporter is imported.
+    prelude: Python that runs before the exporter is imported. folder: where it runs.
     """
 
     def __init__(
@@ -27,11 +27,13 @@ class Task(ChildProcess):
         armed: str = "",
         environment: Mapping[str, str] | None = None,
         prelude: str = "",
+        folder: Path | None = None,
     ) -> None:
         self.name = name
         self.armed = armed
         fault = {faults.VARIABLE: armed} if armed else {}
-        super().__init__([prelude + EXPORTER, *arguments], {**quick_java(), **(environment or {}), **fault}, log)
+        added = {**quick_java(), **(environment or {}), **fault}
+        super().__init__([prelude + EXPORTER, *arguments], added, log, folder=folder)
 
     def signal(self, sent: signal.Signals, whole: bool = False) -> None:
         """To the driver, or to all that it started as well."""

@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from exporter.drill.lateness import Turn
-from exporter.drill.plain import PlainCommit, PlainLake
 from exporter.drill.record import PARTS, Moment, RunRecord, Strike
 from exporter.drill.tasks import Task
 from exporter.local.children import LoggedEvent
+from exporter.local.plain import PlainCommit, PlainLake
 
 _MARKS = {"partition_assigned": "owns", "partition_revoked": "gives", "commit_refused": "refused"}
 """Events of tasks that stand in the timeline."""

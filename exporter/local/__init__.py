@@ -1,1 +1,1 @@
-"""Servers and child processes on this machine, for the demo, the drill, tests and benchmark."""
+"""Servers, processes and plain readers on this machine, for the demo, the drill, tests, benchmark."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import base64
 import os
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,7 +21,7 @@ from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.errors import KafkaError, TopicAlreadyExistsError
 
 from exporter.errors import ConfigError, DependencyUnreachable
-from exporter.local.server import QUICK_START, LocalServer, accepts, free_ports
+from exporter.local.server import QUICK_START, LocalServer, accepts
 from exporter.spark.jars import find_java, jar_paths
 
 LEADERS_SECS_MAX = 60.0
@@ -61,14 +60,12 @@ class Broker(LocalServer):
         client: Mapping[str, Any] | None = None,
         users: Sequence[str] = (),
     ) -> None:
-        place = (folder or Path(tempfile.mkdtemp(prefix="exporter-broker-"))).absolute()
-        super().__init__("broker", place, keep=folder is not None)
+        super().__init__("broker", "broker", folder, ports=2)
         self._heap_mb = heap_mb
         self._extra = dict(properties or {})
         self._protocol = protocol
         self._client = dict(client or {})
         self._users = tuple(users)
-        self._port, self._controller_port = free_ports(2)
         if folder is not None and folder.exists() and any(folder.iterdir()):
             raise ConfigError(f"the broker's folder {folder} is not empty", "give an empty folder, or none")
 
@@ -78,33 +75,20 @@ class Broker(LocalServer):
         return f"127.0.0.1:{self._port}"
 
     @property
-    def log_path(self) -> Path:
-        """Where the broker writes what it has to say."""
-        return self._folder / "broker.log"
+    def _not_started(self) -> str:
+        """See LocalServer."""
+        return f"the Kafka broker on {self.bootstrap} did not start"
 
-    def start(self) -> None:
-        """Start, or start again on the same port and folder; returns when a client gets an answer.
-
-        Raises DependencyUnreachable with the end of the log if the broker ends or gets no further, and what
-        jars.jar_paths and jars.find_java raise. Does nothing if it runs.
-        """
-        if self.running:
-            return
+    def _command(self) -> list[str]:
+        """See LocalServer; its storage is formatted."""
         java = self._java_command()
-        failed = f"the Kafka broker on {self.bootstrap} did not start"
-        try:
-            if not (self._folder / "data" / "meta.properties").exists():
-                self._format(java, failed)
-            self._run([*java, "kafka.Kafka", str(self._folder / "server.properties")], self.log_path)
-            self._wait_until(self._ready, failed, self.log_path)
-        except BaseException:
-            self.kill()
-            raise
+        if not (self._folder / "data" / "meta.properties").exists():
+            self._format(java, self._not_started)
+        return [*java, "kafka.Kafka", str(self._folder / "server.properties")]
 
     def _java_command(self) -> list[str]:
         """java with its class path, all but the main class; writes the two configuration files."""
         java, jars = find_java(), jar_paths("broker")
-        self._folder.mkdir(parents=True, exist_ok=True)
         lines = [f"{key}={value}\n" for key, value in self._properties().items()]
         (self._folder / "server.properties").write_text("".join(lines), "utf-8")
         (self._folder / "log4j2.properties").write_text(_LOG4J, "utf-8")
@@ -118,9 +102,9 @@ class Broker(LocalServer):
         return {
             "process.roles": "broker,controller",
             "node.id": "1",
-            "controller.quorum.bootstrap.servers": f"127.0.0.1:{self._controller_port}",
+            "controller.quorum.bootstrap.servers": f"127.0.0.1:{self._ports[0]}",
             "controller.listener.names": "CONTROLLER",
-            "listeners": f"{self._protocol}://{self.bootstrap},CONTROLLER://127.0.0.1:{self._controller_port}",
+            "listeners": f"{self._protocol}://{self.bootstrap},CONTROLLER://127.0.0.1:{self._ports[0]}",
             "advertised.listeners": f"{self._protocol}://{self.bootstrap}",
             "inter.broker.listener.name": self._protocol,
             "log.dirs": str(self._folder / "data"),
@@ -148,12 +132,12 @@ class Broker(LocalServer):
         """Write the storage's identity into data/; DependencyUnreachable with the log if that fails."""
         tool = ["kafka.tools.StorageTool", "format", "--standalone", "-t", _cluster_id()]
         tool += [word for user in self._users for word in ("--add-scram", user)]
-        self._run([*java, *tool, "-c", str(self._folder / "server.properties")], self.log_path)
-        if ended := self._wait_for_end(failed, self.log_path):
-            raise self._failed(f"{failed}: formatting its storage ended with {ended}", self.log_path)
+        self._run([*java, *tool, "-c", str(self._folder / "server.properties")])
+        if ended := self._wait_for_end(failed):
+            raise self._failed(f"{failed}: formatting its storage ended with {ended}")
 
     def _ready(self) -> bool:
-        """Whether a client sees a living broker."""
+        """See LocalServer: a client sees a living broker."""
         # A plain connection first: each client that fails to connect leaves a thread behind.
         return accepts(self._port) and answers(self.bootstrap, 5.0, self._client)
 

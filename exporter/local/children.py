@@ -43,15 +43,9 @@ def inherited_environment() -> dict[str, str]:
     }
 
 
-def scratch_in(folder: Path) -> dict[str, str]:
-    """Environment for a child whose temporary files stand in `folder`, made here: a killed one leaves them there."""
-    folder.mkdir(parents=True, exist_ok=True)
-    return {"TMPDIR": str(folder)}
-
-
 @dataclass(frozen=True)
 class LoggedEvent:
-    """One event of an exporter's log. at: seconds since 1970, by its own clock."""
+    """One event of an exporter's log. at: seconds since 1970, by its own clock; 0 if it tells no time."""
 
     at: float
     name: str
@@ -61,15 +55,23 @@ class LoggedEvent:
 class ChildProcess:
     """A Python process in a session of its own. Ctrl-C does not reach it; `close` does, and all that it started.
 
-    Its temporary files stand in a folder beside its log, which goes with it.
+    Its temporary files stand in a folder beside its log, which goes with it: a killed one leaves them there.
     """
 
+    SCRATCH = ".tmp"
+    """In place of its log's suffix, the folder of its temporary files."""
+
     def __init__(
-        self, command: Sequence[str], environment: Mapping[str, str], log: Path, answer: Path | None = None
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        log: Path,
+        answer: Path | None = None,
+        folder: Path | None = None,
     ) -> None:
         """command: Python text and its arguments. environment: added to what it inherits.
 
-        log: what it writes to stderr, and to stdout without `answer`.
+        log: what it writes to stderr, and to stdout without `answer`. folder: where it runs; None: where this one does.
         """
         self.log = log
         self.started_at = time.time()
@@ -77,14 +79,16 @@ class ChildProcess:
         self._stopped = False
         self._read = 0
         self._events: list[LoggedEvent] = []
-        self._scratch = log.with_suffix(".tmp")
+        self.scratch = log.with_suffix(self.SCRATCH)
+        self.scratch.mkdir(exist_ok=True)
         with log.open("wb") as errors, answer.open("wb") if answer else nullcontext(errors) as output:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", *command],
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=errors,
-                env={**inherited_environment(), **scratch_in(self._scratch), **environment},
+                env={**inherited_environment(), "TMPDIR": str(self.scratch), **environment},
+                cwd=folder,
                 start_new_session=True,
             )
 
@@ -122,6 +126,13 @@ class ChildProcess:
             time.sleep(0.005)  # a killed process ends at once
         return at
 
+    def join(self, secs: float) -> int | None:
+        """Wait so long for its end; its exit code, None if it lives on."""
+        deadline = time.monotonic() + secs
+        while self.ended() is None and time.monotonic() < deadline:
+            time.sleep(0.01)  # pace of the looks, bounded by the deadline
+        return self.ended()
+
     def left(self) -> list[int]:
         """Processes that it started and that still live."""
         return session_members(self.pid)
@@ -134,7 +145,7 @@ class ChildProcess:
             kill_quietly(pid)
         if self._process.stdin is not None:
             self._process.stdin.close()
-        shutil.rmtree(self._scratch, ignore_errors=True)
+        shutil.rmtree(self.scratch, ignore_errors=True)
 
     def events(self) -> list[LoggedEvent]:
         """Everything that it has said so far, in order."""
@@ -148,9 +159,8 @@ class ChildProcess:
                 said = json.loads(line) if line.startswith(b"{") else None
             except ValueError:
                 said = None
-            if isinstance(said, dict) and "event" in said and "time" in said:
-                at = datetime.fromisoformat(said["time"].replace("Z", "+00:00")).timestamp()
-                self._events.append(LoggedEvent(at, said["event"], said))
+            if isinstance(said, dict) and "event" in said:
+                self._events.append(LoggedEvent(_epoch_secs(said.get("time", "")), said["event"], said))
         return self._events
 
     def first(self, name: str) -> LoggedEvent | None:
@@ -163,6 +173,11 @@ class ChildProcess:
     def tail(self) -> str:
         """The last lines that it has written."""
         return self.log.read_text("utf-8", "replace")[-2500:]
+
+
+def _epoch_secs(text: str) -> float:
+    """An ISO time as seconds since 1970; 0 for none."""
+    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() if text else 0.0
 
 
 def session_members(session: int) -> list[int]:

@@ -13,11 +13,9 @@ from __future__ import annotations
 import os
 import platform
 import sys
-import tempfile
-from pathlib import Path
 
 from exporter.errors import ConfigError
-from exporter.local.server import QUICK_START, LocalServer, accepts, free_ports
+from exporter.local.server import QUICK_START, LocalServer
 from exporter.spark.jars import cache_folder, find_java, jar_paths
 
 SET = "dynamodb"
@@ -75,36 +73,16 @@ class DynamoDbLocal(LocalServer):
                 f"DynamoDB Local has no library for {sys.platform} on {platform.machine()}",
                 "run it in a container, or elsewhere, and give its address",
             )
-        super().__init__("DynamoDB Local", Path(tempfile.mkdtemp(prefix="exporter-dynamodb-")))
+        super().__init__("DynamoDB Local", "dynamodb")
         self._heap_mb = heap_mb
-        (self._port,) = free_ports(1)
 
-    @property
-    def endpoint(self) -> str:
-        """Address for clients; the same over restarts."""
-        return f"http://127.0.0.1:{self._port}"
-
-    def start(self) -> None:
-        """Start, or start again on the same port, empty; returns when it listens. Does nothing if it runs.
-
-        Raises DependencyUnreachable with the end of its log if it gets no further, and what jars.jar_paths and
-        jars.find_java raise.
-        """
-        if self.running:
-            return
+    def _command(self) -> list[str]:
+        """See LocalServer."""
         java, jars = find_java(), [path for path in jar_paths(SET) if path.suffix == ".jar"]
-        self._folder.mkdir(exist_ok=True)
         (self._folder / "server.xml").write_text(_XML.replace("PORT", str(self._port)), "utf-8")
         libraries = cache_folder(SET)
         command = [str(java), f"-Xmx{self._heap_mb}m", *QUICK_START]
         command += [f"-Djava.library.path={libraries}", f"-Dsqlite4java.library.path={libraries}"]
         command += [f"-Djava.io.tmpdir={self._folder}"]  # a copy of that library: a killed one leaves it
-        command += ["-cp", os.pathsep.join(map(str, jars)), "org.eclipse.jetty.xml.XmlConfiguration", "server.xml"]
-        log = self._folder / "dynamodb.log"
-        self._run(command, log)
-        try:
-            failed = f"DynamoDB Local did not start on {self.endpoint}"
-            self._wait_until(lambda: accepts(self._port), failed, log)
-        except BaseException:
-            self.kill()
-            raise
+        command += ["-cp", os.pathsep.join(map(str, jars))]
+        return [*command, "org.eclipse.jetty.xml.XmlConfiguration", "server.xml"]

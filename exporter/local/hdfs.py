@@ -8,13 +8,12 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
 from exporter.errors import ConfigError
-from exporter.local.server import QUICK_START, LocalServer, accepts, free_ports
+from exporter.local.server import QUICK_START, LocalServer
 from exporter.spark.jars import find_java, jar_paths
 
 SET = "hdfs"
@@ -36,43 +35,39 @@ class LocalHdfs(LocalServer):
 
     def __init__(self, heap_mb: int = 400, options: Mapping[str, str] | None = None) -> None:
         """heap_mb: -Xmx in MB. options: Hadoop's, for the NameNode and the DataNode."""
-        super().__init__("HDFS", Path(tempfile.mkdtemp(prefix="exporter-hdfs-")))
+        super().__init__("HDFS", "hdfs", ports=3)
         self._heap_mb = heap_mb
         self._options = dict(options or {})
-        self._port, self._http, self._commands = free_ports(3)
+        self._up = self._folder / "up.json"
 
     @property
     def uri(self) -> str:
         """The root of all its files; the same over restarts."""
         return f"hdfs://127.0.0.1:{self._port}"
 
-    def start(self) -> None:
-        """Start, or start again on the same port with the files that were there; returns when it can be written.
+    @property
+    def _not_started(self) -> str:
+        """See LocalServer."""
+        return f"HDFS did not start on {self.uri}"
 
-        Does nothing if it runs. Raises DependencyUnreachable with the end of its log if it gets no further, and what
-        jars.jar_paths and jars.find_java raise.
-        """
-        if self.running:
-            return
-        java, jars = find_java(), [*jar_paths(SET), *_of_spark()]
-        self._folder.mkdir(exist_ok=True)
-        data, up, log = (self._folder / name for name in ("data", "up.json", "hdfs.log"))
-        up.unlink(missing_ok=True)
+    def _command(self) -> list[str]:
+        """See LocalServer; the files that were there are there again."""
+        java, jars, data = find_java(), [*jar_paths(SET), *_of_spark()], self._folder / "data"
+        self._up.unlink(missing_ok=True)
         command = [str(java), f"-Xmx{self._heap_mb}m", *QUICK_START]
         command += [f"-Dtest.build.data={data}", f"-Djava.io.tmpdir={self._folder}"]
         command += ["-cp", os.pathsep.join(map(str, jars)), "org.apache.hadoop.test.MiniDFSClusterManager"]
         command += [] if data.exists() else ["-format"]
-        command += ["-datanodes", "1", "-nnport", str(self._port), "-httpport", str(self._http)]
-        command += ["-cmdport", str(self._commands), "-writeDetails", str(up)]
+        http, commands = map(str, self._ports)
+        command += ["-datanodes", "1", "-nnport", str(self._port), "-httpport", http]
+        command += ["-cmdport", commands, "-writeDetails", str(self._up)]
         for name, text in {"hadoop.tmp.dir": str(self._folder / "tmp"), **self._options}.items():
             command += ["-D", f"{name}={text}"]
-        self._run(command, log)
-        try:
-            failed = f"HDFS did not start on {self.uri}"
-            self._wait_until(lambda: up.exists() and accepts(self._port), failed, log)
-        except BaseException:
-            self.kill()
-            raise
+        return command
+
+    def _ready(self) -> bool:
+        """See LocalServer: it can be written."""
+        return self._up.exists() and super()._ready()
 
 
 def _of_spark() -> list[Path]:

@@ -7,12 +7,10 @@ Apicurio Registry, which speaks Confluent's API below /apis/ccompat/v7. It forge
 
 from __future__ import annotations
 
-import tempfile
 import urllib.request
-from pathlib import Path
 from urllib.error import URLError
 
-from exporter.local.server import LocalServer, free_ports
+from exporter.local.server import LocalServer
 from exporter.spark.archives import unpacked
 from exporter.spark.jars import find_java
 
@@ -31,43 +29,37 @@ class LocalRegistry(LocalServer):
 
     def __init__(self, heap_mb: int = 384) -> None:
         """heap_mb: -Xmx in MB."""
-        super().__init__("schema registry", Path(tempfile.mkdtemp(prefix="exporter-registry-")))
+        super().__init__("schema registry", "registry", ports=2)
         self._heap_mb = heap_mb
-        self._port, self._management = free_ports(2)
 
     @property
     def url(self) -> str:
         """Address for clients; the same over restarts."""
-        return f"http://127.0.0.1:{self._port}{API}"
+        return f"{self.endpoint}{API}"
 
-    def start(self) -> None:
-        """Start, or start again on the same port, empty; returns when it answers. Does nothing if it runs.
+    @property
+    def _not_started(self) -> str:
+        """See LocalServer."""
+        return f"the schema registry did not start on {self.url}"
 
-        Raises DependencyUnreachable with the end of its log if it gets no further, and what archives.unpacked and
-        jars.find_java raise.
-        """
-        if self.running:
-            return
+    def _command(self) -> list[str]:
+        """See LocalServer."""
         java, home = find_java(), unpacked(SET)
         (jar,) = home.rglob("*-runner.jar")
-        self._folder.mkdir(exist_ok=True)
         options = {
             "quarkus.http.host": "127.0.0.1", "quarkus.http.port": self._port,
-            "quarkus.management.host": "127.0.0.1", "quarkus.management.port": self._management,
+            "quarkus.management.host": "127.0.0.1", "quarkus.management.port": self._ports[0],
             "quarkus.otel.sdk.disabled": "true",
             "apicurio.datasource.jdbc.initial-size": 1, "apicurio.datasource.jdbc.min-size": 1,
             "java.io.tmpdir": self._folder,
         }  # fmt: skip
         command = [str(java), f"-Xmx{self._heap_mb}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         command += [f"-D{name}={value}" for name, value in options.items()]
-        log = self._folder / "registry.log"
-        self._run([*command, "-jar", str(jar)], log)
-        try:
-            failed = f"the schema registry did not start on {self.url}"
-            self._wait_until(lambda: _answers(f"{self.url}/subjects"), failed, log)
-        except BaseException:
-            self.kill()
-            raise
+        return [*command, "-jar", str(jar)]
+
+    def _ready(self) -> bool:
+        """See LocalServer."""
+        return _answers(f"{self.url}/subjects")
 
 
 def _answers(url: str) -> bool:

@@ -8,15 +8,13 @@ It forgets everything when it stops, and takes any credentials.
 from __future__ import annotations
 
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterable
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from exporter.errors import ConfigError
-from exporter.local.server import LocalServer, accepts, free_ports
+from exporter.local.server import LocalServer
 
 BUCKET = "lake"
 
@@ -28,31 +26,11 @@ class LocalS3(LocalServer):
         """Raises ConfigError if moto is not installed."""
         if find_spec("moto") is None:
             raise ConfigError("there is no S3 here: moto is not installed", "pip install 'moto[server]'")
-        super().__init__("S3", Path(tempfile.mkdtemp(prefix="exporter-s3-")))
-        (self._port,) = free_ports(1)
+        super().__init__("S3", "s3")
 
-    @property
-    def endpoint(self) -> str:
-        """Address for clients; the same over restarts."""
-        return f"http://127.0.0.1:{self._port}"
-
-    def start(self) -> None:
-        """Start, or start again on the same port, with an empty bucket. Does nothing if it runs.
-
-        Raises DependencyUnreachable with the end of its log if it gets no further.
-        """
-        if self.running:
-            return
-        self._folder.mkdir(exist_ok=True)
-        log = self._folder / "s3.log"
-        serve = f"from exporter.local.s3 import serve; serve({self._port}, {BUCKET!r})"
-        self._run([sys.executable, "-c", serve], log)
-        try:
-            failed = f"S3 did not start on {self.endpoint}"
-            self._wait_until(lambda: accepts(self._port), failed, log)
-        except BaseException:
-            self.kill()
-            raise
+    def _command(self) -> list[str]:
+        """See LocalServer; the bucket is empty again."""
+        return [sys.executable, "-c", f"from exporter.local.s3 import serve; serve({self._port}, {BUCKET!r})"]
 
 
 def serve(port: int, bucket: str) -> None:

@@ -14,6 +14,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -55,11 +56,16 @@ class LocalServer(ABC):
     Not for use from several threads at once.
     """
 
-    def __init__(self, name: str, folder: Path, keep: bool = False) -> None:
-        """name: as an error calls it. folder: where it runs; removed by close() unless it is kept."""
+    def __init__(self, name: str, log: str, folder: Path | None = None, ports: int = 1) -> None:
+        """name: as an error calls it. log: without its suffix, what it says, in its folder. ports: how many it needs.
+
+        folder: where it runs, and what is kept; None: one of its own, which close() removes.
+        """
         self._name = name
-        self._folder = folder
-        self._keep = keep
+        self._keep = folder is not None
+        self._folder = (folder or Path(tempfile.mkdtemp(prefix=f"exporter-{log}-"))).absolute()
+        self.log_path = self._folder / f"{log}.log"
+        self._port, *self._ports = free_ports(ports)
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -74,9 +80,42 @@ class LocalServer(ABC):
         """Whether it lives; a stopped (SIGSTOP) one does."""
         return self._process is not None and self._process.poll() is None
 
-    @abstractmethod
+    @property
+    def endpoint(self) -> str:
+        """Address for clients; the same over restarts."""
+        return f"http://127.0.0.1:{self._port}"
+
     def start(self) -> None:
-        """Start, or start again on the same port; returns when it answers. Does nothing if it runs."""
+        """Start, or start again on the same port; returns when it answers. Does nothing if it runs.
+
+        Raises DependencyUnreachable with the end of its log if it ends or gets no further, and what its jars raise.
+        """
+        if self.running:
+            return
+        self._folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._begin()
+        except BaseException:
+            self.kill()
+            raise
+
+    def _begin(self) -> None:
+        """Run it, and wait until it answers."""
+        self._run(self._command())
+        self._wait_until(self._ready, self._not_started)
+
+    @abstractmethod
+    def _command(self) -> list[str]:
+        """The command line; what else it needs is in its folder then."""
+
+    def _ready(self) -> bool:
+        """Whether it answers."""
+        return accepts(self._port)
+
+    @property
+    def _not_started(self) -> str:
+        """What an error says of a start that fails."""
+        return f"{self._name} did not start on {self.endpoint}"
 
     def stop(self) -> None:
         """SIGTERM, after STOP_SECS_MAX SIGKILL. Does nothing if it does not run."""
@@ -105,10 +144,10 @@ class LocalServer(ABC):
     ) -> None:
         self.close()
 
-    def _run(self, command: Sequence[str], log: Path) -> None:
-        """Run it in its folder, adding to `log`. It must not be running."""
+    def _run(self, command: Sequence[str]) -> None:
+        """Run it in its folder, adding to its log. It must not be running."""
         self._end(signal.SIGKILL)  # lets the watcher go of one that ended by itself
-        with log.open("ab") as output:
+        with self.log_path.open("ab") as output:
             self._process = subprocess.Popen(
                 ["/bin/sh", "-c", _WATCH, "sh", *command],
                 stdin=subprocess.PIPE,
@@ -118,31 +157,31 @@ class LocalServer(ABC):
                 start_new_session=True,  # Ctrl-C is for the exporter: the server must outlive its last commit
             )
 
-    def _wait_until(self, ready: Callable[[], bool], failed: str, log: Path) -> None:
+    def _wait_until(self, ready: Callable[[], bool], failed: str) -> None:
         """Return when it is ready.
 
         Raises DependencyUnreachable, with what failed and the end of its log, if it has ended or makes no progress.
         """
-        self._wait(lambda: not self.running or ready(), failed, log)
+        self._wait(lambda: not self.running or ready(), failed)
         if not self.running:
-            raise self._failed(f"{failed}: it ended while starting", log)
+            raise self._failed(f"{failed}: it ended while starting")
 
-    def _wait_for_end(self, failed: str, log: Path) -> int:
+    def _wait_for_end(self, failed: str) -> int:
         """The exit code of what has its work to do and ends. Raises DependencyUnreachable if it makes no progress."""
-        self._wait(lambda: not self.running, failed, log)
+        self._wait(lambda: not self.running, failed)
         return 0 if self._process is None else self._process.returncode
 
-    def _wait(self, done: Callable[[], bool], failed: str, log: Path) -> None:
-        patience = StartPatience(self.pid, log)
+    def _wait(self, done: Callable[[], bool], failed: str) -> None:
+        patience = StartPatience(self.pid, self.log_path)
         while not done():
             if why := patience.over():
-                raise self._failed(f"{failed}: {why}", log)
+                raise self._failed(f"{failed}: {why}")
             time.sleep(0.05)  # pace of the polling, bounded by patience
 
-    def _failed(self, what: str, log: Path) -> DependencyUnreachable:
+    def _failed(self, what: str) -> DependencyUnreachable:
         """An error with the end of its log."""
-        hint = f"read {log}" if self._keep else "the lines above are the end of its log"
-        return DependencyUnreachable("\n    ".join([what, *log_tail(log)]), hint)
+        hint = f"read {self.log_path}" if self._keep else "the lines above are the end of its log"
+        return DependencyUnreachable("\n    ".join([what, *log_tail(self.log_path)]), hint)
 
     def _end(self, sent: signal.Signals) -> None:
         """Signal it, wait for its end, then let the watcher go: from then on the process id is not ours."""

@@ -7,24 +7,22 @@ running(...)                        the same while it runs, to be stopped
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from exporter.demo import shop as events
+from exporter.drill.settings_file import settings_text
 from exporter.local.broker import Broker, create_topic
-from exporter.local.children import EXPORTER, FOLLOW_PARENT, inherited_environment, scratch_in
+from exporter.local.children import EXPORTER, FOLLOW_PARENT, ChildProcess
 from tests.bench.load import Load, Tally, fill
 from tests.bench.usage import Usage
 
@@ -160,12 +158,8 @@ class Desk:
         self, command: Sequence[str], extra: Mapping[str, str] | None = None, weighed: bool = False
     ) -> Iterator[Task]:
         """The same while it runs; killed on the way out if it still does."""
-        log, environment = self.folder / f"{uuid.uuid4().hex[:8]}.log", {**inherited_environment(), **(extra or {})}
-        task = Task(command, log, environment, weighed)
-        try:
+        with closing(Task(command, extra or {}, self.folder / f"{uuid.uuid4().hex[:8]}.log", weighed)) as task:
             yield task
-        finally:
-            task.kill()
 
     @contextmanager
     def exporting(self, config: Path) -> Iterator[Task]:
@@ -174,93 +168,51 @@ class Desk:
             yield task
 
 
-class Task:
+class Task(ChildProcess):
     """One watched process. Its log: what it writes to stderr, and to stdout as lines of JSON with an `event`."""
 
     def __init__(
-        self, command: Sequence[str], log: Path, environment: Mapping[str, str], weighed: bool = False
+        self, command: Sequence[str], environment: Mapping[str, str], log: Path, weighed: bool = False
     ) -> None:
-        self._log = log
-        self._scratch = log.with_suffix(".tmp")
-        self._lines: list[dict[str, Any]] = []
-        self._read = 0
-        self.started = time.time()
-        self.ended = 0.0
         path = os.pathsep.join(filter(None, [str(ROOT), environment.get("PYTHONPATH", "")]))
-        with log.open("wb") as output:
-            self._child = subprocess.Popen(
-                [sys.executable, "-c", *command],
-                stdin=subprocess.PIPE, stdout=output, stderr=output, start_new_session=True,
-                env={**environment, **scratch_in(self._scratch), "PYTHONPATH": path},
-            )  # fmt: skip
-        self.usage = Usage(self._child.pid, weighed)
+        super().__init__(command, {**environment, "PYTHONPATH": path}, log)
+        self._lines: list[dict[str, Any]] = []
+        self.usage = Usage(self.pid, weighed)
         self.usage.start()
 
     def so_far(self) -> Run:
-        """What it has logged by now; reads only what is new."""
-        with self._log.open("rb") as log:
-            log.seek(self._read)
-            fresh = log.read()
-        whole = fresh[: fresh.rfind(b"\n") + 1]
-        self._read += len(whole)
-        self._lines += log_lines(whole.decode("utf-8", "replace"))
-        return Run(self.started, tuple(self._lines), self.usage, self.ended)
+        """What it has logged by now."""
+        self._lines += [{**said.fields, "at": said.at} for said in self.events()[len(self._lines) :]]
+        return Run(self.started_at, tuple(self._lines), self.usage, self.ended_at or 0.0)
 
     def until(self, what: str, happened: Callable[[Run], bool], secs_max: float = 180.0) -> Run:
         """Wait for something in its log. Raises RuntimeError if the process ends before, or on time-out."""
         deadline = time.monotonic() + secs_max
         while not happened(run := self.so_far()):
-            if self._child.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"{what} has not come:\n{self._tail()}")
+            if self.ended() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"{what} has not come:\n{self.tail()}")
             time.sleep(POLL_SECS)
         return run
 
     def wait(self, secs_max: float = SECS_MAX) -> Run:
         """Until it ends. Raises RuntimeError if it fails or does not end."""
-        try:
-            code = self._child.wait(secs_max)
-        except subprocess.TimeoutExpired as error:
-            raise RuntimeError(f"no end after {secs_max:.0f} s:\n{self._tail()}") from error
-        finally:
-            self._over()
+        code = self.join(secs_max)
+        self.usage.stop()
+        if code is None:
+            raise RuntimeError(f"no end after {secs_max:.0f} s:\n{self.tail()}")
         if code:
-            raise RuntimeError(f"ended with {code}:\n{self._tail()}")
+            raise RuntimeError(f"ended with {code}:\n{self.tail()}")
         return self.so_far()
 
     def stop(self) -> Run:
         """SIGTERM, and wait."""
-        self._child.send_signal(signal.SIGTERM)
+        os.kill(self.pid, signal.SIGTERM)
         return self.wait(120)
 
-    def kill(self) -> None:
-        if self._child.poll() is None:
-            self._child.kill()
-            self._child.wait()
-        self._over()
-
-    def _over(self) -> None:
-        if not self.ended:
-            self.ended = time.time()
-            self.usage.stop()
-            if self._child.stdin is not None:
-                self._child.stdin.close()
-            shutil.rmtree(self._scratch, ignore_errors=True)
-
-    def _tail(self) -> str:
-        return self._log.read_text("utf-8", "replace")[-3000:]
-
-
-def log_lines(text: str) -> Iterator[dict[str, Any]]:
-    """The JSON lines of a log, `at` added: their time in seconds since 1970."""
-    for line in text.split("\n"):
-        if line.startswith("{"):
-            found = json.loads(line)
-            yield {**found, "at": epoch_secs(found["time"]) if "time" in found else 0.0}
-
-
-def epoch_secs(text: str) -> float:
-    """An ISO time as seconds since 1970."""
-    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+    def close(self) -> None:
+        """See ChildProcess."""
+        self.usage.stop()
+        super().close()
 
 
 def settings_toml(topic: Filled, lake: Path | str, settings: Mapping[str, object]) -> str:
@@ -275,10 +227,9 @@ def settings_toml(topic: Filled, lake: Path | str, settings: Mapping[str, object
         "record_bytes_max": 10_000_000 if topic.load.size == "huge" else events.RECORD_BYTES_MAX,
         **settings,
     }
-    lines = [f"{name} = {json.dumps(value)}" for name, value in chosen.items()]
-    lines += ['[type_from]\nkind = "json"\nname = "type"', '[event_time]\nkind = "json"\npath = "ts"']
-    lines += [f'[types.{name}]\ncolumns = "{ddl}"' for name, ddl in topic.load.declared().items()]
-    return "\n".join(lines) + "\n"
+    types = {f"types.{name}": {"columns": ddl} for name, ddl in topic.load.declared().items()}
+    kinds = {"type_from": {"kind": "json", "name": "type"}, "event_time": {"kind": "json", "path": "ts"}}
+    return settings_text(chosen, {**kinds, **types})
 
 
 def checked(run: Run, topic: Filled) -> Run:

@@ -17,7 +17,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import deltalake
@@ -28,12 +27,12 @@ from deltalake.exceptions import CommitFailedError
 from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import InvariantBroken
 from exporter.kafka.topics import FirstPosition
-from exporter.local.broker import create_topic
 from exporter.operate.maintain.maintain import Maintenance, MaintenanceLimits
 from exporter.operate.repair.repair import repair
 from tests.support import naive
-from tests.support.lakes import DDL, NOON, Export, Process, mixed, running, seldom, wait_until, writing, wrong_places
-from tests.support.services import fresh_name, produce
+from tests.support.lakes import DDL, NOON, Export, Exports, mixed, seldom, wait_until, writing, wrong_places
+from tests.support.processes import Process, running
+from tests.support.services import produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.drill]
 
@@ -44,17 +43,15 @@ Hand = Callable[[], None]
 
 
 @pytest.fixture
-def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Callable[[str], Export]:
+def export(exports: Exports, topic: Callable[..., str]) -> Callable[[str], Export]:
     """Of a topic with two partitions; commits come quickly. export(commit mode)."""
 
     def make(mode: str) -> Export:
-        control = fresh_name("control")
-        create_topic(kafka, control)
-        told = {"control_topic": control, "commit_interval_secs": 0.5}
         scalars = {"roll_age_max_secs": 0.5, "heartbeat_secs": 1.0, "carried_bytes_max": 4_000}
-        scalars |= told if mode == "coordinated" else {}
-        e = Export(kafka, topic(2), tmp_path, fresh_name("app"), scalars=scalars)
-        produce(kafka, e.topic, {partition: mixed(100, 1000 * partition) for partition in range(2)})
+        if mode == "coordinated":
+            scalars |= {"control_topic": topic(), "commit_interval_secs": 0.5}
+        e = exports(2, **scalars)
+        produce(e.kafka, e.topic, {partition: mixed(100, 1000 * partition) for partition in range(2)})
         return e
 
     return make
@@ -135,8 +132,7 @@ def killed(e: Export, rng: random.Random, kills: int) -> Iterator[Process]:
         with running(e) as task:
             task.wait_for("commit_landed")
             time.sleep(rng.uniform(0, 3))  # the random moment
-            os.kill(task.pid, signal.SIGKILL)
-            assert task.wait(10) == -signal.SIGKILL, task.text[-4000:]
+            task.killed()
     with running(e) as task:
         task.wait_for("commit_landed")
         yield task
@@ -145,10 +141,10 @@ def killed(e: Export, rng: random.Random, kills: int) -> Iterator[Process]:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("mode", "kills"), [("own", 1), seldom("coordinated", 1), *(seldom(m, 6) for m in MODES)])
 def test_maintenance_and_appends_of_others_lose_and_double_nothing(
-    export: Callable[[str], Export], spark: Any, mode: str, kills: int
+    export: Callable[[str], Export], spark: Any, rng: random.Random, mode: str, kills: int
 ) -> None:
     """ONCE. The audit says how many rows are of no record; without them it is clean, and so is the naive one."""
-    e, rng = export(mode), drawn()
+    e = export(mode)
     with writing(e.kafka, e.topic, per_sec=100), e.going(spark, secs_max=500):
         wait_until(lambda: len(e.tables()) == len(ALL), 60, "tables")
         hands = hands_on(e, spark, rng, killed_too=kills > 1)
@@ -163,8 +159,7 @@ def test_maintenance_and_appends_of_others_lose_and_double_nothing(
     e.table("order").delete("id < 0")
     assert wrong_places(e) == {}
     naive.assert_each_once(e)
-    report = e.audit(spark)
-    assert report.clean, report.as_text()
+    e.proven(spark)
 
 
 @pytest.mark.timeout(600)
@@ -196,12 +191,11 @@ def test_a_restore_beside_two_tasks_stops_both_and_its_repair_makes_all_whole(
             repair(made, "rewind", "", FirstPosition(), True)
         with running(e) as fourth:
             fourth.wait_for("commit_landed")
-            os.kill(fourth.pid, signal.SIGKILL)
+            fourth.killed()
     e.run(spark)
     assert wrong_places(e) == {}
     naive.assert_each_once(e)
-    report = e.audit(spark)
-    assert report.clean, report.as_text()
+    e.proven(spark)
 
 
 def restore(e: Export, spark: Any, hand: str) -> None:
@@ -222,8 +216,3 @@ def restore(e: Export, spark: Any, hand: str) -> None:
 def versions(e: Export) -> list[int]:
     return [e.table(name).version() for name in e.tables()]
 
-
-def drawn() -> random.Random:
-    seed = int(os.environ.get("DRILL_SEED", random.SystemRandom().randrange(1 << 32)))
-    print(f"DRILL_SEED={seed}")
-    return random.Random(seed)

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka.admin import KafkaAdminClient
 
 from exporter.drill.coordinated import LOSSES, LOSSY
-from exporter.drill.plain import PlainLake, PlainTopic, problems
 from exporter.local.broker import create_topic
-from tests.drills.test_drill import started
+from exporter.local.plain import PlainLake, PlainTopic, problems
 from tests.support import naive
-from tests.support.lakes import Export, mixed, wait_until
-from tests.support.services import fresh_name, produce
+from tests.support.lakes import Exports, mixed, wait_until
+from tests.support.services import administered, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.drill]
 
@@ -28,7 +24,7 @@ WAIT_SECS = 90.0
 
 
 def test_two_members_commit_once_whatever_becomes_of_their_messages_and_of_the_topic(
-    kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
+    kafka: str, exports: Exports, tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """ONCE: a sixth of the messages is lost and a sixth comes twice; the topic is deleted, and made again.
 
@@ -37,7 +33,7 @@ def test_two_members_commit_once_whatever_becomes_of_their_messages_and_of_the_t
     monkeypatch.setenv(LOSSES, LOSSY.format(seed=5))
     control = fresh_name("control")
     settings = {"control_topic": control, "commit_interval_secs": 0.5, "heartbeat_secs": 60}
-    e = Export(kafka, topic(2), tmp_path, fresh_name("app"), scalars=settings)
+    e = exports(2, **settings)
     lake, sent, written = PlainLake(tmp_path / "lake"), PlainTopic({"bootstrap_servers": kafka}, e.topic), [0]
 
     def more() -> None:
@@ -65,7 +61,8 @@ def test_two_members_commit_once_whatever_becomes_of_their_messages_and_of_the_t
         members.enter_context(e.going(spark))
         wait_until(lambda: len(first._ownership.owned) == 1, WAIT_SECS, "each has one")
         commit_of_both()
-        drop_topic(kafka, control)
+        with administered(kafka) as admin:
+            admin.delete_topics([control])
         more()
         wait_until(lambda: through(COUNT * written[0] // 2 - 1), WAIT_SECS, "all is committed, without the topic")
         create_topic(kafka, control)
@@ -74,25 +71,4 @@ def test_two_members_commit_once_whatever_becomes_of_their_messages_and_of_the_t
     lake.look()
     assert list(problems(dict(sent.read()), lake, e.app, e.topic, through=True)) == []
     naive.assert_each_once(e)
-    report = e.audit(spark)
-    assert report.clean, report.as_text()
-
-
-def drop_topic(kafka: str, topic: str) -> None:
-    """Delete it, beside those who use it."""
-    admin = KafkaAdminClient(bootstrap_servers=kafka)
-    try:
-        admin.delete_topics([topic])
-    finally:
-        admin.close()
-
-
-@pytest.mark.long
-@pytest.mark.timeout(1200)
-@pytest.mark.parametrize("scenario", ["", "-lossy", "-topic", "-sleepers", "-mixed"])
-def test_a_drill_of_coordinated_commits_is_clean(tmp_path: Path, scenario: str) -> None:
-    """As a user types it: members killed at each step and at random, asleep, of both modes; an audit at the end."""
-    flags = ("--scenario", f"coordinated{scenario}", "--kills", "4", "--records", "500")
-    told, _ = started(*flags, "--folder", str(tmp_path / "d")).communicate(timeout=1100)
-    found = json.loads(told)
-    assert (found["runs"], found["clean"], found["audits"]) == (1, 1, 1), found
+    e.proven(spark)

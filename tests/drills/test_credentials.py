@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,8 +9,9 @@ import pytest
 
 from exporter.stores.store import Store
 from tests.support.expiring import Gate, Profile
-from tests.support.lakes import Export, running, seldom, writing, wrong_places
+from tests.support.lakes import Export, Exports, seldom, writing, wrong_places
 from tests.support.places import bucket_of
+from tests.support.processes import running
 from tests.support.services import fresh_name
 from tests.support.wals import Log
 
@@ -26,7 +24,7 @@ LIVES = 2.2
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(("life_secs", "kills"), [(6, 1), seldom(20, 2), seldom(60, 2)])
 def test_tasks_outlive_their_keys(
-    kafka: str, topic: Callable[..., str], tmp_path: Path, s3: Store, dynamodb: str, life_secs: int, kills: int
+    kafka: str, exports: Exports, tmp_path: Path, s3: Store, dynamodb: str, life_secs: int, kills: int
 ) -> None:
     """ONCE, and none ends by it: neither Python's chain nor the JVM's, nor the log's. Each is killed after two lives.
 
@@ -35,14 +33,14 @@ def test_tasks_outlive_their_keys(
     profile, place = Profile(tmp_path, life_secs), bucket_of(s3.below(fresh_name("lake")))
     with Gate(place.endpoint, share=1 / 40) as gate, Gate(dynamodb, share=1 / 40) as of_the_log:
         log = Log(dynamodb, fresh_name("wal"))
-        e = Export(kafka, topic(2), tmp_path, fresh_name("app"), at=replace(place, endpoint=gate.endpoint))
+        e = exports(2, at=replace(place, endpoint=gate.endpoint))
         e = log.of(e, wal_endpoint=of_the_log.endpoint).with_(roll_age_max_secs=0.5, heartbeat_secs=0.5)
         with writing(kafka, e.topic, per_sec=100):
             for _ in range(kills):
                 with running(e.with_(group=fresh_name("group")), env=profile.environment) as task:
                     task.wait_for("commit_landed")
                     task.works_for(LIVES * life_secs)
-                    os.kill(task.pid, signal.SIGKILL)
+                    task.killed()
         catches_up(e, profile)
         if "started" in log.states():  # under way as its task was killed: the next start says what became of it
             catches_up(e, profile)

@@ -12,7 +12,8 @@ import pytest
 from exporter.core.routing import DEAD_LETTERS
 from exporter.faults import Fault
 from exporter.local.broker import Broker, create_topic
-from tests.support.lakes import DDL, Export, Process, descendants, mixed, running, wrong_places
+from tests.support.lakes import DDL, Export, mixed, wrong_places
+from tests.support.processes import Process, running
 from tests.support.services import fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.drill, pytest.mark.long]
@@ -68,7 +69,7 @@ def test_a_drain_whose_jvm_is_killed_ends_with_69_and_the_next_one_goes_on(expor
     """Not with 1, which says that a problem was found; what was drained is not drained again."""
     with running(export, "--until-caught-up", faults=SLOW) as task:
         draining(task)
-        (java,) = [pid for pid in descendants(task.pid) if "java" in Path(f"/proc/{pid}/comm").read_text()]
+        (java,) = task.java()
         os.kill(java, signal.SIGKILL)
         assert task.wait() == 69, task.text
     again = export.with_(group=fresh_name("group"))

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.announcing import announced, hook, read, sent, versions_with_rows
-from tests.support.lakes import Export, running, wait_until, writing, wrong_places
-from tests.support.services import fresh_name
+from tests.support.lakes import Exports, wait_until, writing, wrong_places
+from tests.support.processes import running
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.drill]
 
@@ -26,17 +24,15 @@ PARTITIONS, TASKS = 4, 2
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("mode", ["own", "coordinated"])
 def test_a_consumer_that_counts_versions_sees_all_of_them_in_order_over_ten_kills(
-    kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any, mode: str
+    kafka: str, topic: Callable[..., str], exports: Exports, spark: Any, rng: random.Random, mode: str
 ) -> None:
     """Both sinks, two tasks of one group under load; some kills hit who announces, at any of its steps."""
-    seed = int(os.environ.get("DRILL_SEED", random.SystemRandom().randrange(1 << 32)))
-    print(f"DRILL_SEED={seed}")
-    rng, events, bodies = random.Random(seed), topic(3), list[bytes]()
+    events, bodies = topic(3), list[bytes]()
     with hook(bodies) as url:
         quick = {"roll_age_max_secs": 0.4, "heartbeat_secs": 0.4, "events_topic": events, "events_webhook": url}
         if mode == "coordinated":
             quick |= {"control_topic": topic(), "commit_interval_secs": 1}
-        e = Export(kafka, topic(PARTITIONS), tmp_path, fresh_name("app"), scalars=quick)
+        e = exports(PARTITIONS, **quick)
         with writing(kafka, e.topic, PARTITIONS), ExitStack() as stack:
             tasks = [stack.enter_context(running(e)) for _ in range(TASKS)]
             for _ in range(int(os.environ.get("DRILL_KILLS", "10"))):
@@ -44,8 +40,7 @@ def test_a_consumer_that_counts_versions_sees_all_of_them_in_order_over_ten_kill
                 wait_until(lambda enough=enough: len(bodies) >= enough, 180, "versions are told")
                 time.sleep(rng.choice([0, rng.uniform(0, 2)]))  # at once: before it is kept; else a random moment
                 victim = rng.randrange(TASKS)
-                os.kill(tasks[victim].pid, signal.SIGKILL)
-                assert tasks[victim].wait(10) == -signal.SIGKILL, tasks[victim].text
+                tasks[victim].killed()
                 print(f"killed {victim} after {len(bodies)} messages")
                 tasks[victim] = stack.enter_context(running(e))
         with announced(e, spark) as service:
@@ -55,5 +50,5 @@ def test_a_consumer_that_counts_versions_sees_all_of_them_in_order_over_ten_kill
             consumer = read(taken)
             versions = sum(map(len, expected.values()))
             print(f"{sink}: {versions} versions, {consumer.doubled} of {len(taken)} messages once more")
-            assert (consumer.seen, consumer.missed, consumer.skipped) == (expected, [], {}), f"DRILL_SEED={seed}"
+            assert (consumer.seen, consumer.missed, consumer.skipped) == (expected, [], {})
     assert wrong_places(e) == {}

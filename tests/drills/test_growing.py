@@ -7,7 +7,6 @@ import random
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +14,9 @@ import pytest
 from exporter.core.routing import DEAD_LETTERS
 from tests.support import naive
 from tests.support.documents import differences, documents
-from tests.support.lakes import NOON, Export, messages, millis, running, seldom, wait_until
-from tests.support.services import Record, fresh_name, produce
+from tests.support.lakes import NOON, Exports, messages, millis, seldom, wait_until
+from tests.support.processes import running
+from tests.support.services import Record, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.drill]
 
@@ -43,7 +43,7 @@ def a_record(rng: random.Random, number: int, fields: list[int], clash: bool) ->
     ("seed", "tasks", "lives", "clash"), [(7, 2, 2, True), seldom(8, 4, 5, True), seldom(9, 4, 5, False)]
 )
 def test_tasks_that_evolve_at_once_and_are_killed_lose_no_value(
-    seed: int, tasks: int, lives: int, clash: bool, kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any
+    seed: int, tasks: int, lives: int, clash: bool, exports: Exports, spark: Any
 ) -> None:
     """ONCE and VERDICT: all are killed while new fields come, life after life; the audit of contents is clean.
 
@@ -51,7 +51,7 @@ def test_tasks_that_evolve_at_once_and_are_killed_lose_no_value(
     """
     rng = random.Random(seed)
     scalars = {"new_type": "table", "evolve": "add", "spark_master": "local[1]", "roll_age_max_secs": 0.5}
-    e = Export(kafka, topic(tasks), tmp_path, fresh_name("app"), types={}, scalars=scalars)
+    e = exports(tasks, types={}, **scalars)
     shares = [e.with_(assignment="static", partitions=f"{index}/{tasks}") for index in range(tasks)]
     sent = 0
     for life in range(lives):
@@ -76,4 +76,4 @@ def test_tasks_that_evolve_at_once_and_are_killed_lose_no_value(
     assert len(names) == len(set(names))
     assert {f"f{at}" for at in range(FIELDS)} <= set(names)
     assert e.tables() == [DEAD_LETTERS, "order"]
-    assert e.audit(spark).clean
+    e.proven(spark)

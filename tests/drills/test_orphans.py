@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from exporter.faults import Fault
 from exporter.operate.maintain.sweep import sweep
-from tests.support.lakes import EVERYWHERE, Export, running, wait_until, writing, wrong_places
-from tests.support.places import Place
-from tests.support.services import fresh_name
+from tests.support.lakes import EVERYWHERE, Exports, wait_until, writing, wrong_places
+from tests.support.processes import running
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.drill]
 
@@ -29,13 +25,10 @@ KILLED, SPARED = "0/2", "1/2"
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("kills", [3, 20])
 def test_orphans_of_killed_tasks_are_swept_and_nothing_else(
-    kafka: str, topic: Callable[..., str], tmp_path: Path, place: Place, spark: Any, kills: int
+    exports: Exports, spark: Any, rng: random.Random, kills: int
 ) -> None:
     """Each kill strikes with files staged; afterwards every file on disk is live or staged by the living task."""
-    seed = int(os.environ.get("DRILL_SEED", random.SystemRandom().randrange(1 << 32)))
-    print(f"DRILL_SEED={seed}")
-    rng = random.Random(seed)
-    both = Export(kafka, topic(2), tmp_path, fresh_name("app"), scalars={"carried_bytes_max": 0}, at=place)
+    both = exports(2, carried_bytes_max=0)
     e = both.with_(assignment="static", partitions=KILLED, roll_age_max_secs=0.5, round_records_max=400)
     other = both.with_(assignment="static", partitions=SPARED, roll_age_max_secs=900, heartbeat_secs=900)
     with writing(e.kafka, e.topic), other.going(spark, LIFE_SECS_MAX) as task:
@@ -59,4 +52,4 @@ def test_orphans_of_killed_tasks_are_swept_and_nothing_else(
         wait_until(lambda: task.service.totals.rounds > 2, 60, "the other task works on")
     both.run(spark)
     assert wrong_places(both) == {}
-    assert both.audit(spark).clean
+    both.proven(spark)

@@ -9,14 +9,15 @@ import io
 import signal
 import subprocess
 import tarfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from exporter.local.broker import create_topic
-from tests.support.lakes import ROOT, Export, Process, descendants, mixed, running, seldom, writing, wrong_places
+from tests.support.lakes import Exports, mixed, seldom, writing, wrong_places
+from tests.support.processes import ROOT, Process, descendants, running
 from tests.support.services import fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.drill]
@@ -41,14 +42,14 @@ def before(tmp_path: Path) -> Mapping[str, str]:
 @pytest.mark.parametrize("mode", [seldom("own"), seldom("coordinated")])
 @pytest.mark.parametrize("forward", [True, False], ids=["forward", "back"])
 def test_tasks_of_two_versions_share_a_group(
-    kafka: str, topic: Callable[..., str], tmp_path: Path, before: Mapping[str, str], mode: str, forward: bool
+    kafka: str, exports: Exports, before: Mapping[str, str], mode: str, forward: bool
 ) -> None:
     """From two of one version to two of the other, and one of them back again, under load; each record is where it
     belongs, once, and the audits of both versions say so."""
     control = fresh_name("control")
     create_topic(kafka, control)
     told = {"control_topic": control, "commit_interval_secs": 0.5} if mode == "coordinated" else {}
-    e = Export(kafka, topic(2), tmp_path, fresh_name("app"), scalars={**told, "session_timeout_secs": None})
+    e = exports(2, **told, session_timeout_secs=None)
     produce(kafka, e.topic, {partition: mixed(2000, 5000 * partition) for partition in range(2)})
     before = {**before, "EXPORTER_COMMIT_MODE": mode, "EXPORTER_SESSION_TIMEOUT_MS": "6000"}
     now = {"EXPORTER_SESSION_TIMEOUT_SECS": "6"}
@@ -62,7 +63,7 @@ def test_tasks_of_two_versions_share_a_group(
 
         one, two = begun(first), begun(first)
         assert {*map(_has_source, (one, two))} == {forward}, "the code is that of its version"
-        one.popen.send_signal(signal.SIGTERM)
+        one.signal(signal.SIGTERM)
         assert one.wait() == 0, one.text
         three = begun(second)
         two.signal_group(signal.SIGKILL)
@@ -72,7 +73,7 @@ def test_tasks_of_two_versions_share_a_group(
         three.wait()
         five = begun(first)
         for task in (four, five):
-            task.popen.send_signal(signal.SIGTERM)
+            task.signal(signal.SIGTERM)
             assert task.wait() == 0, task.text
     with running(e, "--until-caught-up") as task:
         assert task.wait() == 0, task.text

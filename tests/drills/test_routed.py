@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +9,11 @@ import pytest
 
 from exporter.core.outcome import Report
 from exporter.drill import routes
-from exporter.drill.plain import PlainLake, PlainTopic, problems
+from exporter.drill.settings_file import settings_text
+from exporter.local.plain import PlainLake, PlainTopic, problems
 from exporter.protocol.commit import DeltaCommitter
-from tests.drills.test_drill import started
-from tests.support.lakes import Crash, Export
-from tests.support.services import Record, fresh_name, produce
+from tests.support.lakes import Crash, Exports
+from tests.support.services import Record, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.drill]
 
@@ -43,17 +41,18 @@ def crash_in(patch: pytest.MonkeyPatch, commit: int) -> None:
 
 
 def test_counts_of_what_filters_leave_out_are_exact_wherever_a_task_ends(
-    kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
+    kafka: str, exports: Exports, tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """ONCE, for each table of a record: life after life ends in a commit, before it lands or after."""
     settings = {"unrouted": "count", "assignment": "static", "partitions": "0/1", "round_records_max": 25,
                 "roll_age_max_secs": 0.2, "heartbeat_secs": 0.2, "roll_records_max": 20}  # fmt: skip
     own = {name: routes.SECTIONS[f"types.{name}"] for name in routes.TYPES}
     rest = {name: told for name, told in routes.SECTIONS.items() if name.removeprefix("types.") not in own}
-    e = Export(
-        kafka, topic(), tmp_path, fresh_name("app"), routes.TYPES, settings,
-        cuts={name: lines(told) for name, told in own.items()},
-        more="\n".join(f"[{name}]\n{lines(told)}" for name, told in rest.items()),
+    e = exports(
+        types=routes.TYPES,
+        **settings,
+        cuts={name: settings_text(told, {}) for name, told in own.items()},
+        more=settings_text({}, rest),
     )  # fmt: skip
     lake, sent = PlainLake(tmp_path / "lake"), PlainTopic({"bootstrap_servers": kafka}, e.topic)
 
@@ -71,21 +70,4 @@ def test_counts_of_what_filters_leave_out_are_exact_wherever_a_task_ends(
     e.run(spark)
     assert wrong(through=True) == []
     assert all(lake.tables[name].filtered for name in ("large", "thirds", "dead_letters"))
-    report = e.audit(spark)
-    assert report.clean, report.as_text()
-
-
-def lines(told: Any) -> str:
-    """As in the settings file."""
-    return "\n".join(f"{name} = {json.dumps(value)}" for name, value in told.items())
-
-
-@pytest.mark.long
-@pytest.mark.timeout(1200)
-def test_ten_kills_of_tasks_with_rules_lose_double_and_miscount_nothing(tmp_path: Path) -> None:
-    """As a user types it: kill -9 at random moments under load, the naive check after each, an audit at the end."""
-    flags = ("--scenario", "routed", "--kills", "10", "--records", "2000", "--folder", str(tmp_path / "d"))
-    told, _ = started(*flags).communicate(timeout=1100)
-    found = json.loads(told)
-    assert (found["runs"], found["clean"], found["audits"]) == (1, 1, 1), found
-    assert found["kills"] == 10
+    e.proven(spark)

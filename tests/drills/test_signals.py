@@ -6,8 +6,6 @@ import os
 import signal
 import time
 import urllib.request
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,35 +15,22 @@ from prometheus_client.parser import text_string_to_metric_families
 from exporter.ending import LEAVE_SECS
 from exporter.local.server import free_ports
 from exporter.operate.status import fetch
-from tests.drills.test_kills import PARTITIONS, living
-from tests.support.lakes import (
-    Export,
-    Process,
-    descendants,
-    expected_places,
-    mixed,
-    running,
-    seldom,
-    wait_until,
-    writing,
-    wrong_places,
-)
-from tests.support.services import fresh_name, produce
+from tests.support.lakes import Export, Exports, expected_places, mixed, seldom, wait_until, writing, wrong_places
+from tests.support.processes import Process, descendants, living, running
+from tests.support.services import produce
 from tests.unit.test_deploy import NOMAD, nomad
 
 pytestmark = [pytest.mark.broker, pytest.mark.drill]
 
+PARTITIONS = 2
 STOP_BUDGET_SECS = 20.0
 AT_ONCE_SECS = 2.0
 
 
 @pytest.fixture
-def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Export:
+def export(exports: Exports) -> Export:
     """Rolls by age only after a minute: what is staged when the signal comes is committed because of the stop."""
-    return Export(
-        kafka, topic(PARTITIONS), tmp_path, fresh_name("app"),
-        scalars={"roll_age_max_secs": 60, "heartbeat_secs": 60, "stop_budget_secs": STOP_BUDGET_SECS},
-    )  # fmt: skip
+    return exports(PARTITIONS, roll_age_max_secs=60, heartbeat_secs=60, stop_budget_secs=STOP_BUDGET_SECS)
 
 
 def at_work(task: Process, e: Export) -> None:
@@ -120,7 +105,7 @@ def test_a_signal_to_the_group_stops_the_task_with_all_it_has_read(export: Expor
 
 def freeze_java(task: Process) -> None:
     """From now on its JVM does not answer."""
-    frozen = [pid for pid in descendants(task.pid) if "java" in Path(f"/proc/{pid}/comm").read_text()]
+    frozen = task.java()
     assert frozen
     for pid in frozen:
         os.kill(pid, signal.SIGSTOP)
@@ -134,7 +119,7 @@ def test_a_stop_that_waits_for_a_jvm_that_does_not_answer_ends_all_the_same(expo
     with running(e) as task:
         task.wait_for("round_read")
         freeze_java(task)
-        os.kill(task.pid, signal.SIGTERM)
+        task.signal(signal.SIGTERM)
         assert task.wait(1 + LEAVE_SECS + AT_ONCE_SECS) == 69, task.text
         assert task.quiet_events("end_overdue")[-1]["event"] == "end_overdue"
 
@@ -146,8 +131,8 @@ def test_a_second_signal_ends_the_task_at_once(export: Export) -> None:
     with running(e) as task:
         task.wait_for("round_read")
         freeze_java(task)
-        os.kill(task.pid, signal.SIGTERM)
+        task.signal(signal.SIGTERM)
         with pytest.raises(AssertionError, match="still running"):
             task.wait(1.0)
-        os.kill(task.pid, signal.SIGTERM)
+        task.signal(signal.SIGTERM)
         assert task.wait(AT_ONCE_SECS) == 128 + signal.SIGTERM

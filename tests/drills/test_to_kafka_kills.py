@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
 import pytest
 
 from exporter.errors import Fenced, InvariantBroken
-from exporter.faults import Fault, InjectedFault
+from exporter.faults import Fault
 from exporter.kafka.transactions import Outgoing, Overtaken, TransactionalProducer
-from tests.support.lakes import ROOT, seldom, state_of, wait_until
+from exporter.local.children import ChildProcess, kill_quietly
+from tests.support.lakes import seldom, struck, wait_until
+from tests.support.processes import ROOT
 from tests.support.sending import JOB, SOURCES, SendingJob, row_of, without_spark
 from tests.support.sent import got
 from tests.support.services import administered, fresh_name
 
 pytestmark = [pytest.mark.broker, pytest.mark.drill]
+SENDING = "from tests.support.sending import main; main()"
 STEPS = (Fault.AFTER_DERIVE_FENCE, Fault.AFTER_DERIVE_SEND, Fault.BEFORE_DERIVE_COMMIT, Fault.AFTER_DERIVE_COMMIT)
 
 
@@ -41,19 +41,12 @@ def require_all(kafka: str, topic: str, count: int) -> None:
             assert line == sorted(line)
 
 
-@contextmanager
 def child(
     kafka: str, app: str, topic: str, count: int, log: Path, faults: str = ""
-) -> Iterator[subprocess.Popen[bytes]]:
+) -> AbstractContextManager[ChildProcess]:
     """A process that sends; nothing of it is left afterwards."""
-    clean = {name: text for name, text in os.environ.items() if not name.startswith("EXPORTER_FAULTS")}
-    environment = {**clean, "PYTHONPATH": str(ROOT), "EXPORTER_FAULTS": faults}  # else a fault strikes this process
-    command = [sys.executable, "-m", "tests.support.sending", kafka, app, topic, str(count)]
-    with log.open("ab") as out, subprocess.Popen(command, env=environment, stdout=out, stderr=out, cwd=ROOT) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
+    environment = {"PYTHONPATH": str(ROOT), "EXPORTER_FAULTS": faults}
+    return closing(ChildProcess([SENDING, kafka, app, topic, str(count)], environment, log))
 
 
 @pytest.fixture
@@ -65,44 +58,39 @@ def no_spark() -> Iterator[None]:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kills", [2, seldom(10)])
-def test_kills_at_each_step_and_at_random_lose_and_double_nothing(kafka: str, tmp_path: Path, kills: int) -> None:
+def test_kills_at_each_step_and_at_random_lose_and_double_nothing(
+    kafka: str, tmp_path: Path, rng: random.Random, kills: int
+) -> None:
     """ONCE: kill -9 at each named step, then some at moments that are drawn; each next process goes on."""
-    seed = int(os.environ.get("DRILL_SEED", random.SystemRandom().randrange(1 << 32)))
-    print(f"DRILL_SEED={seed}")
-    chance, app, topic, log = random.Random(seed), fresh_name("app"), fresh_name("sent"), tmp_path / "log"
+    app, topic, log = fresh_name("app"), fresh_name("sent"), tmp_path / "log"
     count = 500 * kills
     for step in STEPS:
-        times = 1 if step is Fault.AFTER_DERIVE_FENCE else chance.randint(2, 20)
+        times = 1 if step is Fault.AFTER_DERIVE_FENCE else rng.randint(2, 20)
         with child(kafka, app, topic, count, log, f"{step.value}@{JOB}:kill:{times}") as process:
-            assert process.wait(60) == -signal.SIGKILL, log.read_text()
+            assert process.join(60) == -signal.SIGKILL, log.read_text()
     for _ in range(kills):
         with child(kafka, app, topic, count, log) as process:
-            try:
-                process.wait(chance.uniform(0.8, 3.0))
-            except subprocess.TimeoutExpired:
-                process.kill()
+            process.join(rng.uniform(0.8, 3.0))
     with child(kafka, app, topic, count, log) as process:
-        assert process.wait(120) == 0, log.read_text()
+        assert process.join(120) == 0, log.read_text()
     require_all(kafka, topic, count)
     assert len(got(kafka, topic, "read_uncommitted")) > count
 
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("step", [Fault.BEFORE_DERIVE_COMMIT, Fault.AFTER_DERIVE_COMMIT])
-def test_a_process_that_wakes_up_is_fenced_and_says_so(
-    kafka: str, tmp_path: Path, no_spark: None, step: Fault
-) -> None:
+def test_a_process_that_wakes_up_is_fenced_and_says_so(kafka: str, tmp_path: Path, no_spark: None, step: Fault) -> None:
     """FENCE: the first one is stopped within a transaction or after it; the second one sends the rest; woken, the
     first one ends with 75, names the second and has sent nothing."""
     app, topic, log, count = fresh_name("app"), fresh_name("sent"), tmp_path / "log", 600
     with child(kafka, app, topic, count, log, f"{step.value}@{JOB}:stop:9") as first:
-        wait_until(lambda: state_of(first.pid) == "T", 60, log)
+        wait_until(first.stopped, 60, "the first one is stopped")
         second, began = SendingJob(kafka, app, topic, count), time.monotonic()
         assert second._topic.progress() is not None
         assert time.monotonic() - began < 15, "whoever only looks waits for no transaction"
         second.through()
-        first.send_signal(signal.SIGCONT)
-        assert first.wait(60) == Fenced.exit_code, log.read_text()
+        kill_quietly(first.pid, signal.SIGCONT)
+        assert first.join(60) == Fenced.exit_code, log.read_text()
         second.run()
     assert second._around.owner in log.read_text()
     require_all(kafka, topic, count)
@@ -139,16 +127,12 @@ def test_what_the_first_one_commits_until_it_is_fenced_is_not_sent_again(
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_a_lost_answer_doubles_nothing(
-    kafka: str, no_spark: None, monkeypatch: pytest.MonkeyPatch, step: Fault
-) -> None:
+def test_a_lost_answer_doubles_nothing(kafka: str, no_spark: None, step: Fault) -> None:
     """OUTCOME: whatever is raised, before or after the commit, the next run begins with what the topic says."""
     app, topic, count = fresh_name("app"), fresh_name("sent"), 300
     job = SendingJob(kafka, app, topic, count)
-    monkeypatch.setenv("EXPORTER_FAULTS", f"{step.value}@{JOB}:raise:{1 if step is Fault.AFTER_DERIVE_FENCE else 5}")
-    with pytest.raises(InjectedFault):
+    with struck(f"{step.value}@{JOB}:raise:{1 if step is Fault.AFTER_DERIVE_FENCE else 5}"):
         job.through()
-    monkeypatch.delenv("EXPORTER_FAULTS")
     job.seen = 0
     job.through()
     require_all(kafka, topic, count)

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -19,7 +20,8 @@ import pytest
 from exporter.local.broker import create_topic
 from exporter.local.server import free_ports
 from tests.support.doors import Doors, oauth_broker
-from tests.support.lakes import Export, Process, descendants, running, seldom, wait_until, writing, wrong_places
+from tests.support.lakes import Export, seldom, wait_until, writing, wrong_places
+from tests.support.processes import Process, descendants, running
 from tests.support.services import fresh_name
 from tests.support.token_server import TokenServer, token_server
 
@@ -54,7 +56,7 @@ sasl_oauth_client_secret = "{SECRET}"
 def finishes(task: Process, e: Export) -> None:
     """It has exported each record once, and ends as it is told to. e: at the other door."""
     wait_until(lambda: wrong_places(e) == {}, 120, "every record in its place")
-    task.popen.terminate()
+    task.signal(signal.SIGTERM)
     assert task.wait() == 0, task.text[-4000:]
 
 
@@ -111,7 +113,7 @@ def test_a_server_that_is_down_for_longer_than_a_token_is_an_outage(tmp_path: Pa
                 task.wait_for("token_not_renewed", 60)
                 task.wait_for("outage_seen", 120)
                 time.sleep(2 * life_secs)  # no state to wait for: it is down for so long
-                assert task.popen.poll() is None, task.text[-4000:]
+                assert task.ended() is None, task.text[-4000:]
                 server.is_down = False
                 task.wait_for("outage_ended", 120)
                 task.works_for(2)

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import re
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
 from typing import Any
 
 import pytest
 from kafka import KafkaAdminClient
 
-from exporter import faults
 from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import CannotRepair, ExporterError, Fenced, InvariantBroken, LogCleaned
-from exporter.faults import InjectedFault
 from exporter.kafka.topics import FirstPosition
 from exporter.lake.table import DeltaTable
 from exporter.local.broker import create_topic
@@ -32,30 +28,21 @@ from tests.support.lakes import (
     DDL,
     EVERYWHERE_SELDOM,
     Export,
+    Exports,
     deadly,
     delete_before,
     event,
     mixed,
     seldom,
+    struck,
     wait_until,
     wrong_places,
 )
-from tests.support.places import Place
 from tests.support.services import fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
 ALL = (DEAD_LETTERS, "click", "order", "payment")
-
-
-@pytest.fixture
-def export(kafka: str, topic: Callable[..., str], tmp_path: Path, place: Place) -> Callable[..., Export]:
-    """Makes exports of fresh topics: export(partitions=2)."""
-
-    def make(partitions: int = 1, **scalars: Any) -> Export:
-        return Export(kafka, topic(partitions), tmp_path, fresh_name("app"), scalars=scalars, at=place)
-
-    return make
 
 
 def repaired(e: Export, spark: Any, action: str = "rewind", former: str = "", apply: bool = True) -> list[RepairRow]:
@@ -118,8 +105,7 @@ def is_whole(e: Export, spark: Any) -> None:
 def is_clean(e: Export, spark: Any) -> None:
     """It goes on, and the audit is clean."""
     goes_on(e, spark)
-    report = e.audit(spark)
-    assert report.clean, report.as_text()
+    e.proven(spark)
 
 
 def restore(e: Export, spark: Any, first: dict[str, int]) -> None:
@@ -181,10 +167,10 @@ ACCIDENTS = [
 @EVERYWHERE_SELDOM
 @pytest.mark.parametrize("accident, operation, other, table", ACCIDENTS)
 def test_after_accidents_to_stopped_tables_repair_exports_exactly_what_is_missing(
-    export: Callable[..., Export], spark: Any, accident: Accident, operation: str, other: Accident, table: str
+    exports: Exports, spark: Any, accident: Accident, operation: str, other: Accident, table: str
 ) -> None:
     """The start exits 70 and names what is missing; a dry run writes nothing; applied, all tables are in epoch 1."""
-    e = export(2)
+    e = exports(2)
     first = twice_exported(e, spark)
     other(e, spark, first)
     if table != DEAD_LETTERS:
@@ -207,10 +193,10 @@ def test_after_accidents_to_stopped_tables_repair_exports_exactly_what_is_missin
 @EVERYWHERE_SELDOM
 @pytest.mark.long
 def test_a_restore_by_version_takes_the_position_back_to_that_version_and_no_further(
-    export: Callable[..., Export], spark: Any
+    exports: Exports, spark: Any
 ) -> None:
     """Only what the table lost is read again, the other tables keep their positions, no file of it is rewritten."""
-    e = export(2)
+    e = exports(2)
     first = twice_exported(e, spark)
     restore(e, spark, first)
     error = stops(e, spark, "order", "RESTORE")
@@ -224,10 +210,10 @@ def test_a_restore_by_version_takes_the_position_back_to_that_version_and_no_fur
 
 @EVERYWHERE_SELDOM
 def test_a_dead_letter_of_a_record_that_ended_its_task_comes_back_after_a_restore(
-    export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch
+    exports: Exports, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its own table has passed it without it, so it is a dead letter again, whatever it would be by now (ONCE)."""
-    e = export()
+    e = exports()
     produce(e.kafka, e.topic, {0: [*mixed(5), event("order", 5, boom=1), *mixed(5, first=6)]})
     with monkeypatch.context() as patch:
         deadly(patch)
@@ -243,13 +229,12 @@ def test_a_dead_letter_of_a_record_that_ended_its_task_comes_back_after_a_restor
     placed = e.placed()
     assert placed.pop((0, 5)) == [DEAD_LETTERS]
     assert len(placed) == 10 and all(len(tables) == 1 for tables in placed.values())
-    report = e.audit(spark)
-    assert report.clean, report.as_text()
+    e.proven(spark)
 
 
-def test_a_removed_folder_begins_anew(export: Callable[..., Export], spark: Any) -> None:
+def test_a_removed_folder_begins_anew(exports: Exports, spark: Any) -> None:
     """A dropped table, and one that somebody made anew with other rows: exit 70, then all their records again."""
-    e = export(2)
+    e = exports(2)
     twice_exported(e, spark)
     copied = spark.read.format("delta").load(e.uri("click")).limit(30).toPandas()
     schema = spark.read.format("delta").load(e.uri("click")).schema
@@ -267,9 +252,9 @@ def test_a_removed_folder_begins_anew(export: Callable[..., Export], spark: Any)
 
 @EVERYWHERE_SELDOM
 @pytest.mark.long
-def test_a_table_with_other_columns_is_refused_until_it_is_restored(export: Callable[..., Export], spark: Any) -> None:
+def test_a_table_with_other_columns_is_refused_until_it_is_restored(exports: Exports, spark: Any) -> None:
     """What replaced it is somebody's: the message names the RESTORE that brings the table back, and nothing is lost."""
-    e = export(2)
+    e = exports(2)
     twice_exported(e, spark)
     before = e.table("order").version()
     path = e.uri("order")
@@ -287,11 +272,9 @@ def test_a_table_with_other_columns_is_refused_until_it_is_restored(export: Call
 
 @EVERYWHERE_SELDOM
 @pytest.mark.parametrize("then", ["", seldom("forgotten"), seldom("switched")])
-def test_damaged_files_are_named_with_the_restore_that_helps(
-    export: Callable[..., Export], spark: Any, then: str
-) -> None:
+def test_damaged_files_are_named_with_the_restore_that_helps(exports: Exports, spark: Any, then: str) -> None:
     """As a power cut leaves the newest ones. A copy, where nothing makes again what such a RESTORE takes away."""
-    e = export(2)
+    e = exports(2)
     first = twice_exported(e, spark)
     newest = e.live("order") - e.live("order", first["order"])
     for path in newest:
@@ -321,10 +304,10 @@ def test_damaged_files_are_named_with_the_restore_that_helps(
 @pytest.mark.parametrize("last, checksum", [seldom(True, False), seldom(True, True), (False, True)],
                          ids=["newest", "newest-with-checksum", "built-on"])  # fmt: skip
 def test_a_log_entry_that_a_power_cut_left_empty_loses_nothing(
-    export: Callable[..., Export], spark: Any, last: bool, checksum: bool
+    exports: Exports, spark: Any, last: bool, checksum: bool
 ) -> None:
     """The newest one is made good by the next run: a checksum that outlived it is nobody's. Built on: exit 70."""
-    e = export(2)
+    e = exports(2)
     twice_exported(e, spark)
     produce(e.kafka, e.topic, {0: mixed(100, first=200), 1: mixed(100, first=1200)})
     e.run(spark)
@@ -347,10 +330,10 @@ def test_a_log_entry_that_a_power_cut_left_empty_loses_nothing(
 @EVERYWHERE_SELDOM
 @pytest.mark.parametrize("emptied", [False, seldom(True)], ids=["restored", "emptied"])
 def test_what_an_earlier_configuration_exported_is_brought_back_and_not_rewound(
-    export: Callable[..., Export], spark: Any, emptied: bool
+    exports: Exports, spark: Any, emptied: bool
 ) -> None:
     """The one in force could make other rows of it. What the refusal says is done word for word, and helps."""
-    e = export(2)
+    e = exports(2)
     first = twice_exported(e, spark)
     entry = [file for file in e.log("order") if b'"add"' in e.place.read(file)][-1]
     e = e.with_({**DDL, "click": DDL["click"] + ", ref BIGINT"})
@@ -384,10 +367,10 @@ def test_what_an_earlier_configuration_exported_is_brought_back_and_not_rewound(
 @pytest.mark.long
 @pytest.mark.parametrize("missing", [False, True], ids=["whole", "rows-missing"])
 def test_a_log_that_was_cleaned_up_beyond_the_last_look_is_accepted_if_nothing_is_missing(
-    export: Callable[..., Export], spark: Any, missing: bool
+    exports: Exports, spark: Any, missing: bool
 ) -> None:
     """Exit 70: an accident cannot be excluded. The repair compares tables and topic, and refuses if one is seen."""
-    e = export(2)
+    e = exports(2)
     first = twice_exported(e, spark)
     if missing:
         restore(e, spark, first)
@@ -439,9 +422,9 @@ def task(e: Export, spark: Any) -> Iterator[Callable[[], ExporterError | None]]:
 
 
 @EVERYWHERE_SELDOM
-def test_a_running_task_notices_a_restore_at_its_next_heartbeat(export: Callable[..., Export], spark: Any) -> None:
+def test_a_running_task_notices_a_restore_at_its_next_heartbeat(exports: Exports, spark: Any) -> None:
     """A record of another type is enough: the restored table's empty marker is refused, and the task exits 70."""
-    e = export(2, heartbeat_secs=0.2, roll_age_max_secs=0.2)
+    e = exports(2, heartbeat_secs=0.2, roll_age_max_secs=0.2)
     first = twice_exported(e, spark)
     with task(e, spark) as ended:
         produce(e.kafka, e.topic, {0: [event("click", 7000)]})
@@ -458,9 +441,9 @@ def test_a_running_task_notices_a_restore_at_its_next_heartbeat(export: Callable
 
 @EVERYWHERE_SELDOM
 @pytest.mark.long
-def test_a_task_that_meets_its_own_tombstone_ends_fenced(export: Callable[..., Export], spark: Any) -> None:
+def test_a_task_that_meets_its_own_tombstone_ends_fenced(exports: Exports, spark: Any) -> None:
     """Restored and repaired behind its back: it exits 75, not 70, and a fresh task exports what is missing."""
-    e = export(2, heartbeat_secs=0.2, roll_age_max_secs=0.2)
+    e = exports(2, heartbeat_secs=0.2, roll_age_max_secs=0.2)
     first = twice_exported(e, spark)
     with task(e, spark) as ended:
         produce(e.kafka, e.topic, {0: [event("order", 7000)]})
@@ -478,13 +461,13 @@ def test_a_task_that_meets_its_own_tombstone_ends_fenced(export: Callable[..., E
     "optimized", [False, seldom(True)], ids=["as-committed", "optimized"]
 )
 def test_rows_that_landed_after_a_restore_are_taken_out_and_exported_again(
-    export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch, optimized: bool
+    exports: Exports, spark: Any, monkeypatch: pytest.MonkeyPatch, optimized: bool
 ) -> None:
     """A commit that did not see the RESTORE before it lands, because positions stay; then it looks, and exits 70.
 
     OPTIMIZE then puts rows from both sides of the new position in one file: those beyond are deleted first.
     """
-    e = export(2)
+    e = exports(2)
     first = twice_exported(e, spark)
     produce(e.kafka, e.topic, {0: mixed(50, first=200), 1: mixed(50, first=1200)})
     real, real_look = DeltaTable.commit, TrustedTables.look_through
@@ -518,15 +501,13 @@ def test_rows_that_landed_after_a_restore_are_taken_out_and_exported_again(
 @EVERYWHERE_SELDOM
 @pytest.mark.parametrize("tables", [seldom(n) for n in (1, 2, 3, 4)])
 def test_a_repair_that_ends_between_two_tables_is_started_over_and_ends_the_same(
-    export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch, tables: int
+    exports: Exports, spark: Any, tables: int
 ) -> None:
     """Until the dead letters are written every task stays away (75); whatever was done is not done again."""
-    e = export(2)
+    e = exports(2)
     first = twice_exported(e, spark)
     restore(e, spark, first)
-    with monkeypatch.context() as patch, pytest.raises(InjectedFault):
-        patch.setattr(faults, "_passed", Counter())
-        patch.setenv("EXPORTER_FAULTS", f"after_repair:raise:{tables}")
+    with struck(f"after_repair:raise:{tables}"):
         repaired(e, spark)
     before = versions(e)
     if tables < len(ALL):
@@ -552,11 +533,9 @@ def recreate(e: Export, partitions: int) -> None:
 
 @EVERYWHERE_SELDOM
 @pytest.mark.parametrize("interrupted", [seldom(0), 2])
-def test_a_topic_that_was_made_again_is_exported_after_a_rebase(
-    export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch, interrupted: int
-) -> None:
+def test_a_topic_that_was_made_again_is_exported_after_a_rebase(exports: Exports, spark: Any, interrupted: int) -> None:
     """Old rows stay under epoch 0; the new topic, with a partition more, is whole in epoch 1; the audit is clean."""
-    e = export(2)
+    e = exports(2)
     twice_exported(e, spark)
     old = {name: e.rows(name) for name in ALL}
     with pytest.raises(CannotRepair, match="nothing to rebase"):
@@ -567,9 +546,7 @@ def test_a_topic_that_was_made_again_is_exported_after_a_rebase(
         e.run(spark)
     assert "exporter repair --rebase" in stopped.value.hint
     if interrupted:
-        with monkeypatch.context() as patch, pytest.raises(InjectedFault):
-            patch.setattr(faults, "_passed", Counter())
-            patch.setenv("EXPORTER_FAULTS", f"after_repair:raise:{interrupted}")
+        with struck(f"after_repair:raise:{interrupted}"):
             repaired(e, spark, "rebase")
     repaired(e, spark, "rebase")
     e.run(spark)
@@ -588,9 +565,9 @@ def test_a_topic_that_was_made_again_is_exported_after_a_rebase(
 
 
 @EVERYWHERE_SELDOM
-def test_the_tables_of_another_app_are_adopted_with_their_positions(export: Callable[..., Export], spark: Any) -> None:
+def test_the_tables_of_another_app_are_adopted_with_their_positions(exports: Exports, spark: Any) -> None:
     """A renamed app exits 70 and names the command; after it the export goes on, and the former app exits 70."""
-    e = export(2)
+    e = exports(2)
     twice_exported(e, spark)
     heir = replace(e, app=fresh_name("heir"))
     with pytest.raises(InvariantBroken) as stopped:

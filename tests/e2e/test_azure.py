@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections import defaultdict
-from collections.abc import Callable
 from pathlib import Path
 
 import deltalake
@@ -13,7 +10,8 @@ import pytest
 
 from exporter.stores.store import Store
 from tests.support.azurite import KEY
-from tests.support.lakes import Export, expected_places, mixed, running
+from tests.support.lakes import Exports, expected_places, mixed
+from tests.support.processes import running
 from tests.support.racing import race
 from tests.support.services import fresh_name, produce
 
@@ -28,17 +26,16 @@ def test_of_two_processes_that_commit_at_once_no_commit_is_lost(azure: Store, tm
 
 @pytest.mark.long
 def test_a_killed_task_s_work_is_completed_by_the_next_and_the_audit_agrees(
-    kafka: str, topic: Callable[..., str], azure: Store, tmp_path: Path
+    exports: Exports, azure: Store, tmp_path: Path
 ) -> None:
     """ONCE: kill -9 after some commits, restart, audit; delta-rs finds each record once, too. No key is in a log."""
     root = azure.below(fresh_name("lake"))
-    e = Export(kafka, topic(2), tmp_path, fresh_name("app"), scalars={"table_root": root.uri()})
+    e = exports(2, table_root=root.uri())
     small_rounds = e.with_(round_records_max=100, roll_records_max=50)
     produce(e.kafka, e.topic, {0: mixed(400), 1: mixed(300, first=1000)})
     with running(small_rounds) as task:
         task.wait_for("commit_landed")
-        os.kill(task.pid, signal.SIGKILL)
-        assert task.wait() == -signal.SIGKILL
+        task.killed()
     produce(e.kafka, e.topic, {0: mixed(100, first=2000)})
     with running(e.with_(group=fresh_name("group")), "--until-caught-up") as again:
         assert again.wait() == 0, again.text

@@ -142,15 +142,10 @@ def test_a_topic_can_be_created_once(kafka: str, topic: Callable[..., str]) -> N
         create_topic(kafka, name, 1)
 
 
-@pytest.mark.parametrize("librdkafka", [True, False], ids=["librdkafka", "kafka-python"])
-def test_the_events_of_a_seed_are_at_the_same_offsets_with_either_client(
-    kafka: str, topic: Callable[..., str], librdkafka: bool
-) -> None:
+def test_the_events_of_a_seed_are_at_the_same_offsets(kafka: str, topic: Callable[..., str]) -> None:
     """What is in the topic is what events() says, byte by byte, and the tally counts it."""
     name, count, partitions = topic(partitions=3), 3_001, 3
-    made = produce_events(
-        kafka, name, count, seed=7, partitions=partitions, bad_every=50, processes=1, librdkafka=librdkafka
-    )
+    made = produce_events(kafka, name, count, seed=7, partitions=partitions, bad_every=50)
     expected = [
         (partition, offset, event.timestamp_ms, event.key, event.value)
         for partition in range(partitions)
@@ -160,7 +155,8 @@ def test_the_events_of_a_seed_are_at_the_same_offsets_with_either_client(
     assert made == events.tally(7, count, partitions, bad_every=50)
 
 
-def test_events_that_are_not_acknowledged_are_an_error(kafka: str) -> None:
+def test_events_that_are_not_acknowledged_are_an_error(kafka: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A missing topic: exit code 69, not a smaller number."""
+    monkeypatch.setattr("exporter.demo.produce.BLOCK_MS_MAX", 1_000)
     with pytest.raises(DependencyUnreachable, match="not all events could be written"):
-        produce_events(kafka, "there-is-no-such-topic", 10, librdkafka=True)
+        produce_events(kafka, "there-is-no-such-topic", 10)

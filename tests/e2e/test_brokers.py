@@ -12,7 +12,8 @@ from exporter.fetch import leader, ranges
 from exporter.fetch.ranges import RangeWanted
 from offsets.ranges import TopicPartition
 from tests.support.brokers import Brokers, three_brokers
-from tests.support.lakes import Export, Process, running, seldom, wait_until, writing, wrong_places
+from tests.support.lakes import Export, seldom, wait_until, writing, wrong_places
+from tests.support.processes import Process, running
 from tests.support.services import Record, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("brokers")]

@@ -20,9 +20,10 @@ from exporter.operate.catalog import check_catalog, register_all
 from exporter.spark.jars import jar_paths
 from exporter.stores.store import Store
 from tests.support import naive
-from tests.support.lakes import DDL, Export, event, running, wait_until
+from tests.support.lakes import DDL, Export, event, wait_until
 from tests.support.metastore import LocalMetastore
 from tests.support.places import Place
+from tests.support.processes import running
 from tests.support.services import fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]

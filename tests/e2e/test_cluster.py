@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,9 +15,9 @@ from exporter.local.children import kill_quietly
 from exporter.spark.jars import cache_folder
 from exporter.stores.store import Store
 from tests.support.cluster import Cluster, cluster
-from tests.support.lakes import S3_GROUP, Export, Process, descendants, mixed, running, wait_until, wrong_places
-from tests.support.places import Place
-from tests.support.services import fresh_name, produce
+from tests.support.lakes import S3_GROUP, Export, Exports, mixed, wait_until, wrong_places
+from tests.support.processes import Process, descendants, running
+from tests.support.services import produce
 
 pytestmark = [
     pytest.mark.broker,
@@ -44,8 +42,8 @@ def spark_cluster(s3: Store) -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def export(kafka: str, topic: Callable[..., str], tmp_path: Path, place: Place, spark_cluster: Cluster) -> Export:
-    e = Export(kafka, topic(PARTITIONS), tmp_path, fresh_name("app"), at=place, more=EXECUTORS)
+def export(exports: Exports, spark_cluster: Cluster) -> Export:
+    e = exports(PARTITIONS, more=EXECUTORS)
     return e.with_(spark_master=spark_cluster.url, driver_host="127.0.0.1")
 
 
@@ -53,10 +51,8 @@ AUDIT = """
 from exporter.operate.audit import parts
 parts.CLUSTER_OFFSETS, parts.PART_OFFSETS, by = 1, 1_000, parts.spread
 parts.spread = lambda session, *rest: print("by", session.sparkContext.master, rest[1]) or by(session, *rest)
-from exporter.entry import main
-main()
 """
-"""An audit for which a short topic is worth a cluster, in parts of a few records; it says by whom, and in how many."""
+"""For an audit a short topic is worth a cluster, in parts of a few records; it says by whom, and in how many."""
 
 
 def written(e: Export, records: int, first: int = 0) -> None:
@@ -66,12 +62,7 @@ def written(e: Export, records: int, first: int = 0) -> None:
 
 def events(task: Process, *names: str) -> list[dict[str, Any]]:
     """What it has said of these names so far."""
-    found = []
-    for line in task.text.splitlines():
-        with suppress(ValueError):  # the last one may not be whole
-            if (said := json.loads(line))["event"] in names:
-                found.append(said)
-    return found
+    return [dict(said.fields) for said in task.events() if said.name in names]
 
 
 def read(task: Process) -> int:
@@ -81,7 +72,7 @@ def read(task: Process) -> int:
 
 def wait_to_read(task: Process, records: int) -> None:
     def there() -> bool:
-        assert task.popen.poll() is None, task.text[-4000:]
+        assert task.ended() is None, task.text[-4000:]
         return read(task) >= records
 
     wait_until(there, END_SECS_MAX, f"{records} records read, {read(task)} are\n{task.text[-2000:]}")
@@ -111,15 +102,14 @@ def lose_an_executor(e: Export, task: Process, spark: Cluster, records: int, fir
 
 
 def stopped(task: Process) -> None:
-    task.popen.send_signal(signal.SIGTERM)
+    task.signal(signal.SIGTERM)
     assert task.wait(END_SECS_MAX) == 0, task.text[-4000:]
 
 
 def audited(e: Export, spark: Any) -> None:
     """Each record is where its key says, once, by a plain reader; and the audit finds nothing."""
     assert wrong_places(e) == {}
-    report = e.audit(spark)
-    assert report.clean, report.as_text()
+    e.proven(spark)
 
 
 def test_a_round_that_loses_its_executor_is_read_again_and_condemns_nobody(
@@ -144,7 +134,7 @@ def test_an_audit_is_divided_by_the_cluster(export: Export, spark_cluster: Clust
     written(export, 4_000)
     with running(export, "--until-caught-up") as task:
         assert task.wait(END_SECS_MAX) == 0, task.text[-4000:]
-    with running(export, "--format", "json", verb="audit", program=AUDIT) as task:
+    with running(export, "--format", "json", verb="audit", prelude=AUDIT) as task:
         assert task.wait(END_SECS_MAX) == 0, task.text[-4000:]
     (report,) = (json.loads(line) for line in task.text.splitlines() if line.startswith('{"clean"'))
     assert (report["once"], report["clean"]) == (4_000, True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,8 @@ import pytest
 from deltalake import QueryBuilder
 
 from exporter.cli.main import _exit_code, cli
-from tests.support.lakes import NOON, Export, millis
-from tests.support.services import Record, fresh_name, produce
+from tests.support.lakes import NOON, Export, Exports, millis
+from tests.support.services import Record, produce
 from tests.support.sessions import Kept
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -41,11 +40,10 @@ def verbs(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_every_verb_refuses_a_name_with_2_and_a_hint_before_anything_is_made(
-    columns: str, says: str, kafka: str, topic: Callable[..., str], tmp_path: Path, verbs: None,
-    capsys: pytest.CaptureFixture[str],
+    columns: str, says: str, exports: Exports, tmp_path: Path, verbs: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`check`, `plan` and `run` name the type, the column's path and what is wrong with it; there is no table."""
-    config = Export(kafka, topic(), tmp_path, fresh_name("app"), types={"order": columns}).write()
+    config = exports(types={"order": columns}).write()
     for verb in ("check", "plan", "run"):
         arguments = [verb, "--config", str(config)]
         code = _exit_code(lambda: cli(arguments, standalone_mode=False))  # noqa: B023 - called at once
@@ -69,12 +67,12 @@ GROUPS = [NAMES[at : at + 12] for at in range(0, len(NAMES), 12)]
 
 @pytest.mark.long
 def test_every_name_that_is_allowed_is_exported_and_read_right_by_every_reader(
-    kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any
+    kafka: str, exports: Exports, spark: Any
 ) -> None:
     """As a column and as a field: by a filter on all of them Spark, DuckDB and delta-rs find one row of three files."""
     types = {f"columns{at}": listed(some, " ") for at, some in enumerate(GROUPS)}
     types |= {f"fields{at}": f"s STRUCT<{listed(some, ': ')}>" for at, some in enumerate(GROUPS)}
-    e = Export(kafka, topic(), tmp_path, fresh_name("app"), types=types)
+    e = exports(types=types)
     sent = []
     for day in range(3):
         for at, some in enumerate(GROUPS):
@@ -82,8 +80,7 @@ def test_every_name_that_is_allowed_is_exported_and_read_right_by_every_reader(
             sent += [named(f"columns{at}", day, values), named(f"fields{at}", day, {"s": values})]
     produce(kafka, e.topic, {0: sent})
     e.run(spark)
-    report = e.audit(spark)
-    assert report.clean, report.as_text()
+    e.proven(spark)
     for kind in types:
         assert len(e.live(kind)) == 3
         wanted = [(name, 10 * number + 1) for number, name in enumerate(GROUPS[int(kind[-1])])]

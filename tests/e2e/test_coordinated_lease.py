@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ import pytest
 from exporter.local.broker import create_topic
 from exporter.settings import model
 from tests.support import naive
-from tests.support.lakes import Export, Going, mixed, wait_until
+from tests.support.lakes import Export, Exports, Going, mixed, wait_until
 from tests.support.services import fresh_name, produce
 from tests.support.wals import Log
 
@@ -25,15 +24,13 @@ def log(dynamodb: str) -> Log:
 
 
 @pytest.fixture
-def export(
-    kafka: str, topic: Callable[..., str], tmp_path: Path, log: Log, monkeypatch: pytest.MonkeyPatch
-) -> Export:
+def export(kafka: str, exports: Exports, log: Log, monkeypatch: pytest.MonkeyPatch) -> Export:
     """One partition for each of two tasks. Only rounds commit within the time of the test."""
     monkeypatch.setattr(model, "ROUNDS_MISSED", 60)
     control = fresh_name("control")
     create_topic(kafka, control)
     return log.of(
-        Export(kafka, topic(2), tmp_path, fresh_name("app")), assignment="static", partitions="0/1",
+        exports(2), assignment="static", partitions="0/1",
         lease_secs=4.0, control_topic=control, commit_interval_secs=1.0, heartbeat_secs=60,
     )  # fmt: skip
 
@@ -69,4 +66,4 @@ def test_the_next_task_leads_although_the_least_partition_is_nobody_s(export: Ex
         assert not set(other.service._commits.state().ended) - {"answered"}
     naive.assert_each_once(export)
     assert not log.states()["started"]
-    assert export.audit(spark).clean
+    export.proven(spark)

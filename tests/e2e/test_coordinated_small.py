@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ from exporter.settings import model
 from exporter.task import service as _  # noqa: F401 - configures the logs before they are captured
 from offsets.ranges import TopicPartition
 from tests.support import naive
-from tests.support.lakes import Export, Going, mixed, wait_until
+from tests.support.lakes import Export, Exports, Going, mixed, wait_until
 from tests.support.services import Record, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -29,13 +28,13 @@ PARTITIONS, RECORDS = 4, 40
 
 
 @pytest.fixture
-def export(kafka: str, topic: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Export:
+def export(kafka: str, exports: Exports, monkeypatch: pytest.MonkeyPatch) -> Export:
     """Nothing but rounds makes a commit: heartbeats and time-outs are beyond the test's end."""
     control = fresh_name("control")
     create_topic(kafka, control, 1)
     scalars = {"control_topic": control, "commit_interval_secs": 1.5, "heartbeat_secs": 60}
     monkeypatch.setattr(model, "ROUNDS_MISSED", 40)
-    return Export(kafka, topic(PARTITIONS), tmp_path, fresh_name("app"), scalars=scalars)
+    return exports(PARTITIONS, **scalars)
 
 
 def said(e: Export, event_type: str) -> list[dict[str, Any]]:
@@ -115,4 +114,4 @@ def test_a_made_up_offer_skips_no_record(export: Export, spark: Any) -> None:
         produce(export.kafka, export.topic, {0: mixed(RECORDS, RECORDS)})
         wait_until(lambda: one.service.totals.committed.total() == 2 * RECORDS, 60, "what comes next is there")
     naive.assert_each_once(export)
-    assert export.audit(spark).clean
+    export.proven(spark)

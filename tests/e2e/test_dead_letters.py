@@ -6,7 +6,6 @@ import signal
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,9 +21,9 @@ from exporter.operate.maintain.sweep import sweep
 from exporter.operate.report import facts as report
 from exporter.operate.report.page import report_page
 from offsets.names import DataFile
-from tests.support.lakes import DDL, EVERYWHERE, NOON, S3_GROUP, Export, event, millis, running, seldom
-from tests.support.places import Place
-from tests.support.services import Record, fresh_name, produce
+from tests.support.lakes import DDL, EVERYWHERE, NOON, S3_GROUP, Export, Exports, event, millis, seldom
+from tests.support.processes import running
+from tests.support.services import Record, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -44,9 +43,9 @@ def records(count: int, first: int = 0) -> list[Record]:
 
 
 @pytest.fixture
-def fixed(kafka: str, topic: Callable[..., str], tmp_path: Path, place: Place, spark: Any) -> Export:
+def fixed(exports: Exports, spark: Any) -> Export:
     """60 records in two partitions, exported without the type `click`; then it is declared, and 30 more come."""
-    e = Export(kafka, topic(2), tmp_path, fresh_name("app"), types=OLD, at=place)
+    e = exports(2, types=OLD)
     produce(e.kafka, e.topic, {0: records(30), 1: records(30)})
     e.run(spark)
     produce(e.kafka, e.topic, {0: records(30, first=30)})
@@ -199,11 +198,9 @@ def check_that_the_audit_still_sees_doubles(e: Export, spark: Any) -> None:
 
 
 @pytest.mark.long
-def test_a_value_that_its_column_cannot_hold_is_kept_once_the_column_is_left_out(
-    kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any
-) -> None:
+def test_a_value_that_its_column_cannot_hold_is_kept_once_the_column_is_left_out(exports: Exports, spark: Any) -> None:
     """A wider type is refused with that way; the replayed row has the value in `_rescued`, as it was sent."""
-    e = Export(kafka, topic(), tmp_path, fresh_name("app"), types=OLD)
+    e = exports(types=OLD)
     produce(e.kafka, e.topic, {0: [event("order", 0), event("order", 1, amount=12_345_678_901.25)]})
     e.run(spark)
     assert e.placed() == {(0, 0): ["order"], (0, 1): [DEAD_LETTERS]}

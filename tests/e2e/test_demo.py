@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from exporter.local.broker import answers
 from exporter.local.dynamodb import runs_here
 from exporter.operate.audit.report import AuditReport, TableCount
 from exporter.settings.load import load
+from tests.support.lakes import seldom
 
 RECORDS = 5_000
 DEMO_SECS_MAX = 800.0
@@ -54,85 +56,70 @@ def alive(process: psutil.Process) -> bool:
         return False
 
 
-@pytest.mark.broker
-@pytest.mark.drill
-@pytest.mark.timeout(1000)
-def test_the_demo_kills_its_exporter_and_still_has_each_record_once(tmp_path: Path) -> None:
-    """Exit code 0, every offset once, pasted queries that run, and nothing left running."""
-    folder, log = tmp_path / "demo", tmp_path / "demo.log"
-    exit_code, shown, seen = run_demo(folder, log)
-    told = log.read_text()
-    assert exit_code == 0, told
-    assert "kill -9" in told
+def declares(folder: Path, told: str, shown: str) -> None:
+    """Pasted queries run, and the write-ahead log has told what became of the commit that was cut off."""
     assert "killed between the Delta commit of" in told
     if runs_here():
         assert "The write-ahead log said started; " in told and "finish log" in told
-    assert f"{RECORDS:,} offsets, {RECORDS:,} of them exactly once" in shown
     assert "0 missing, 0 twice" in shown
     assert all(event_type.name in shown for event_type in EVENT_TYPES)
+    for query, expected in zip(shown.split("# ")[1:], ("orders", "reason"), strict=True):
+        assert expected in pasted(query.partition("\n")[2])
+
+
+def infers(folder: Path, told: str, shown: str) -> None:
+    """The settings are those that `infer` wrote; each record is in the table of its type, none is a dead letter."""
+    assert f"{RECORDS:,} looked at: 10 event types by `type`" in told
+    assert "(0 as dead letters)" in shown
+    settings = load(folder / "exporter.toml", {}, {})
+    assert (settings.event_time.path, settings.roll_age_max_secs) == ("ts", 5)
+    assert {*settings.declared} == {one.name for one in EVENT_TYPES}
+
+
+def takes_from_a_registry(folder: Path, told: str, shown: str) -> None:
+    """No type and no column is declared; each record is once in its table, also those of a later writer."""
+    assert "Schema registry" in told
+    settings = load(folder / "exporter.toml", {}, {})
+    assert settings.value_format.kind == "avro" and not settings.types
+    assert {one.name for one in EVENT_TYPES} <= {path.name for path in (folder / "lake").iterdir()}
+
+
+def derives(folder: Path, told: str, shown: str) -> None:
+    """A mirror has one row of each user that logged in, and the orders of the example come to what they must."""
+    assert "transaction 10000 is done: {1, 200, 2, 3.98}." in told
+    assert "transaction 10001 is done: {2, 100, 1, 5.99}." in told
+    logins = deltalake.DeltaTable(str(folder / "lake" / "login")).to_pyarrow_table(columns=["user_id"])
+    assert f"last_login: {len(set(logins['user_id'].to_pylist())):,} rows" in told
+
+
+@pytest.mark.broker
+@pytest.mark.drill
+@pytest.mark.timeout(1000)
+@pytest.mark.parametrize(
+    ("flags", "proves"),
+    [
+        pytest.param([], declares, id="declared"),
+        seldom(["--infer"], infers, id="infer"),
+        seldom(["--format", "avro"], takes_from_a_registry, id="avro"),
+        seldom(["--derive"], derives, id="derive"),
+    ],
+)
+def test_the_demo_kills_its_exporter_and_still_has_each_record_once(
+    tmp_path: Path, flags: list[str], proves: Callable[[Path, str, str], None]
+) -> None:
+    """Exit code 0, every offset once, and nothing left running."""
+    folder, log = tmp_path / "demo", tmp_path / "demo.log"
+    exit_code, shown, seen = run_demo(folder, log, *flags)
+    told = log.read_text()
+    assert exit_code == 0, told
+    assert "kill -9" in told
+    assert f"{RECORDS:,} offsets, {RECORDS:,} of them exactly once" in shown
+    proves(folder, told, shown)
     assert len(seen) >= 5, "broker, producer, two exporters, audit"
     assert [process for process in seen if alive(process)] == []
     settings = load(folder / "exporter.toml", {}, {})
     assert not answers(settings.brokers[0], 0.5)
     assert Path(settings.store.uri()).is_dir()
-    for query, expected in zip(shown.split("# ")[1:], ("orders", "reason"), strict=True):
-        assert expected in pasted(query.partition("\n")[2])
-
-
-@pytest.mark.long
-@pytest.mark.broker
-@pytest.mark.drill
-@pytest.mark.timeout(1000)
-def test_the_demo_finds_out_by_itself_what_its_events_look_like(tmp_path: Path) -> None:
-    """The settings are those that `infer` wrote; each record is in the table of its type, none is a dead letter."""
-    folder, log = tmp_path / "demo", tmp_path / "demo.log"
-    exit_code, shown, seen = run_demo(folder, log, "--infer")
-    told = log.read_text()
-    assert exit_code == 0, told
-    assert f"{RECORDS:,} looked at: 10 event types by `type`" in told
-    assert "kill -9" in told
-    assert "(0 as dead letters)" in shown
-    settings = load(folder / "exporter.toml", {}, {})
-    assert (settings.event_time.path, settings.roll_age_max_secs) == ("ts", 5)
-    assert {*settings.declared} == {one.name for one in EVENT_TYPES}
-    assert [process for process in seen if alive(process)] == []
-
-
-@pytest.mark.long
-@pytest.mark.broker
-@pytest.mark.drill
-@pytest.mark.timeout(1000)
-def test_the_demo_takes_types_and_columns_from_a_schema_registry(tmp_path: Path) -> None:
-    """No type and no column is declared; each record is once in its table, also those of a later writer."""
-    folder, log = tmp_path / "demo", tmp_path / "demo.log"
-    exit_code, shown, seen = run_demo(folder, log, "--format", "avro")
-    told = log.read_text()
-    assert exit_code == 0, told
-    assert "kill -9" in told and "Schema registry" in told
-    assert f"{RECORDS:,} offsets, {RECORDS:,} of them exactly once" in shown
-    settings = load(folder / "exporter.toml", {}, {})
-    assert settings.value_format.kind == "avro" and not settings.types
-    assert {one.name for one in EVENT_TYPES} <= {path.name for path in (folder / "lake").iterdir()}
-    assert [process for process in seen if alive(process)] == []
-
-
-@pytest.mark.long
-@pytest.mark.broker
-@pytest.mark.drill
-@pytest.mark.timeout(1000)
-def test_the_demo_makes_tables_of_its_tables(tmp_path: Path) -> None:
-    """A mirror has one row of each user that logged in, and the orders of the example come to what they must."""
-    folder, log = tmp_path / "demo", tmp_path / "demo.log"
-    exit_code, shown, seen = run_demo(folder, log, "--derive")
-    told = log.read_text()
-    assert exit_code == 0, told
-    assert f"{RECORDS:,} offsets, {RECORDS:,} of them exactly once" in shown
-    assert "transaction 10000 is done: {1, 200, 2, 3.98}." in told
-    assert "transaction 10001 is done: {2, 100, 1, 5.99}." in told
-    lake = folder / "lake"
-    users = set(deltalake.DeltaTable(str(lake / "login")).to_pyarrow_table(columns=["user_id"])["user_id"].to_pylist())
-    assert f"last_login: {len(users):,} rows" in told
-    assert [process for process in seen if alive(process)] == []
 
 
 def pasted(code: str) -> str:

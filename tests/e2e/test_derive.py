@@ -17,8 +17,9 @@ from exporter.core.routing import DEAD_LETTERS
 from exporter.derive.jobs import jobs_of
 from exporter.lake.lake import Lake
 from exporter.operate.maintain.maintain import Maintenance, MaintenanceLimits
-from tests.support.lakes import NOON, ROOT, Export, millis, mixed
+from tests.support.lakes import NOON, Export, Exports, millis, mixed
 from tests.support.pages import PageExport
+from tests.support.processes import ROOT
 from tests.support.services import Record, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -27,8 +28,8 @@ QUERY = "SELECT id, amount, _kafka FROM source WHERE id % 2 = 0"
 
 
 @pytest.fixture
-def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Export:
-    e = Export(kafka, topic(2), tmp_path, fresh_name("app"))
+def export(exports: Exports) -> Export:
+    e = exports(2)
     return replace(e, more=f'[derive.even]\nkind = "sql"\nsource = "order"\nquery = "{QUERY}"')
 
 

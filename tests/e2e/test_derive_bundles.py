@@ -16,7 +16,7 @@ from exporter.derive.jobs import jobs_of
 from exporter.lake.lake import Lake
 from tests.e2e.test_derive import PageExport
 from tests.support.derived import derived
-from tests.support.lakes import NOON, Export, millis
+from tests.support.lakes import NOON, Export, Exports, millis
 from tests.support.services import Record, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -95,15 +95,13 @@ def status(op: str, id: int, invoice_id: int, text: str) -> dict[str, Any]:
     return {"type": "status", "op": op, "id": id, "invoice_id": invoice_id, "status": text}
 
 
-def test_invoices_are_joined_with_their_status(
-    kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any
-) -> None:
+def test_invoices_are_joined_with_their_status(exports: Exports, spark: Any) -> None:
     """Batch by batch: what is read at first, one without its status, that status and a change, and changes alone."""
     types = {
         "invoice": "op STRING, id BIGINT, customer STRING, item STRING",
         "status": "op STRING, id BIGINT, invoice_id BIGINT, status STRING",
     }
-    e = replace(Export(kafka, topic(), tmp_path, fresh_name("app"), types), more=RULES)
+    e = replace(exports(types=types), more=RULES)
     f = Following(e, spark, INVOICE)
     assert f.gives(
         invoice("r", 100, "Alice", "taco"), invoice("r", 101, "Bob", "burrito"),

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import signal
 import time
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import deltalake
 import pytest
 
 from exporter.errors import FoundProblem
-from tests.support.lakes import Export, mixed, running, wait_until
-from tests.support.services import fresh_name, produce
+from tests.support.lakes import Export, Exports, mixed, wait_until
+from tests.support.processes import running
+from tests.support.services import produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -23,8 +23,8 @@ WRONG = '[derive.wrong]\nkind = "sql"\nsource = "order"\nquery = "SELECT nothing
 
 
 @pytest.fixture
-def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Export:
-    e = Export(kafka, topic(2), tmp_path, fresh_name("app"))
+def export(exports: Exports) -> Export:
+    e = exports(2)
     return replace(e, more=EVEN + WAITS)
 
 
@@ -86,7 +86,7 @@ def test_a_process_that_is_killed_after_its_commit_goes_on_where_it_was(export: 
     with running(e, verb="derive run") as second:
         second.wait_for('"derive_ran"')
         assert even(e) == expected(e) != []
-        second.popen.terminate()
+        second.signal(signal.SIGTERM)
         assert second.wait() == 0
     assert "derive_failed" not in second.text and second.text.count("derive_waits") == 1
     table = deltalake.DeltaTable(str(e.root / "lake" / "_derived.tables" / "even"))

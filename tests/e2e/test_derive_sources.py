@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import deltalake
@@ -22,8 +21,8 @@ from exporter.operate.chosen import parse_ranges
 from exporter.operate.letters.letters import Chosen
 from exporter.operate.letters.replay import Replay
 from exporter.operate.repair.repair import repair
-from tests.support.lakes import DDL, Export, event, mixed, wait_until
-from tests.support.services import fresh_name, produce
+from tests.support.lakes import DDL, Export, Exports, event, mixed, wait_until
+from tests.support.services import produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -31,10 +30,10 @@ JOB = '[derive.copy]\nkind = "sql"\nsource = "{source}"\nquery = "SELECT id, pag
 
 
 @pytest.fixture
-def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Export:
+def export(exports: Exports) -> Export:
     """Of clicks alone, followed by a job that takes few offsets a run."""
     types = {"click": DDL["click"]}
-    return Export(kafka, topic(), tmp_path, fresh_name("app"), types=types, more=JOB.format(source="click"))
+    return exports(types=types, more=JOB.format(source="click"))
 
 
 def opened(e: Export, spark: Any) -> Job:

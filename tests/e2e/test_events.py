@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +18,8 @@ from exporter.local.broker import create_topic
 from exporter.operate.check.check import check_broker
 from offsets.selection import Topics
 from tests.support.announcing import announced, hook, read, sent, versions_with_rows
-from tests.support.lakes import Export, messages, mixed, running, wait_until, wrong_places
+from tests.support.lakes import Exports, messages, mixed, wait_until, wrong_places
+from tests.support.processes import running
 from tests.support.services import administered, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -59,14 +59,14 @@ def test_a_record_that_is_too_large_keeps_no_other_from_its_topic(kafka: str, to
 
 
 def test_every_version_is_told_to_both_and_a_lost_topic_holds_up_nothing(
-    kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
+    kafka: str, topic: Callable[..., str], exports: Exports, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each run with an end goes on where the last one stood. The topic is deleted and made anew in between."""
     monkeypatch.setattr(announcing_module, "LOOK_SECS", 0.1)
     monkeypatch.setattr(sender, "BLOCK_MS", 1_000)
     events, bodies = topic(3), list[bytes]()
     with hook(bodies) as url:
-        e = Export(kafka, topic(2), tmp_path, fresh_name("app"), scalars={"roll_records_max": 20})
+        e = exports(2, roll_records_max=20)
         e = e.with_(events_topic=events, events_webhook=url)
         assert [one.level for one in check_broker(e.settings()) if one.what == "events topic"] == ["ok"]
         produce(kafka, e.topic, {0: mixed(60), 1: mixed(60, 100)})

@@ -43,6 +43,7 @@ from tests.support.lakes import (
     NOON,
     Crash,
     Export,
+    Exports,
     bad,
     days,
     deadly,
@@ -51,33 +52,20 @@ from tests.support.lakes import (
     messages,
     millis,
     mixed,
-    running,
     seldom,
     wait_until,
     wrong_places,
 )
-from tests.support.places import Place
+from tests.support.processes import running
 from tests.support.services import Record, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
 
-@pytest.fixture
-def export(kafka: str, topic: Callable[..., str], tmp_path: Path, place: Place) -> Callable[..., Export]:
-    """Makes exports of fresh topics: export(partitions=2, isolation="read_uncommitted")."""
-
-    def make(partitions: int = 1, **scalars: Any) -> Export:
-        return Export(kafka, topic(partitions), tmp_path, fresh_name("app"), scalars=scalars, at=place)
-
-    return make
-
-
 @EVERYWHERE
-def test_every_record_is_once_in_the_table_of_its_type_for_every_reader(
-    export: Callable[..., Export], spark: Any
-) -> None:
+def test_every_record_is_once_in_the_table_of_its_type_for_every_reader(exports: Exports, spark: Any) -> None:
     """ONCE: mixed types, days out of order, some bad; Spark, deltalake and DuckDB agree; a second run adds nothing."""
-    e = export(2)
+    e = exports(2)
     sent = {0: mixed(400), 1: mixed(300, first=1000)}
     produce(e.kafka, e.topic, sent)
     e.run(spark)
@@ -136,10 +124,10 @@ BAD: list[tuple[Record, str, str, str | None]] = [
 
 @EVERYWHERE_SELDOM
 def test_every_kind_of_bad_record_is_a_dead_letter_once_with_its_coordinates_and_reason(
-    export: Callable[..., Export], spark: Any
+    exports: Exports, spark: Any
 ) -> None:
     """Key, value and headers are kept whole, stage and reason say why, and the neighbours are exported."""
-    e = export(record_bytes_max=4000)
+    e = exports(record_bytes_max=4000)
     records: list[Record] = []
     for number, (record, *_) in enumerate(BAD):
         records += [event("order", number), record._replace(headers=[("trace", b"t1"), ("none", None)])]
@@ -179,9 +167,9 @@ def test_records_of_ten_megabytes_pass_where_little_memory_is_allowed(
     assert len(e.files("order")) > 3  # one per day if nothing were finished early
 
 
-def test_a_range_of_only_bad_records_moves_every_position(export: Callable[..., Export], spark: Any) -> None:
+def test_a_range_of_only_bad_records_moves_every_position(exports: Exports, spark: Any) -> None:
     """The types' positions pass it by an empty marker: no row, no file, and it is never read again."""
-    e = export()
+    e = exports()
     produce(e.kafka, e.topic, {0: [bad(b"broken")] * 40})
     e.run(spark)
     assert e.positions() == dict.fromkeys((DEAD_LETTERS, "click", "order", "payment"), (0, 39))
@@ -191,11 +179,9 @@ def test_a_range_of_only_bad_records_moves_every_position(export: Callable[..., 
 
 
 @EVERYWHERE_SELDOM
-def test_an_idle_type_follows_by_markers_that_add_no_row_and_no_file(
-    export: Callable[..., Export], spark: Any
-) -> None:
+def test_an_idle_type_follows_by_markers_that_add_no_row_and_no_file(exports: Exports, spark: Any) -> None:
     """While the task runs: one type gets records, the others' positions follow within the heartbeat."""
-    e = export(heartbeat_secs=0.2, roll_age_max_secs=0.2)
+    e = exports(heartbeat_secs=0.2, roll_age_max_secs=0.2)
     produce(e.kafka, e.topic, {0: [event("click", 0)]})
     e.run(spark)
     with e.service(spark, until_caught_up=False) as service:
@@ -213,9 +199,9 @@ def test_an_idle_type_follows_by_markers_that_add_no_row_and_no_file(
     assert e.files(DEAD_LETTERS) == e.files("payment") == set()
 
 
-def test_an_empty_topic_is_caught_up_at_once(export: Callable[..., Export], spark: Any) -> None:
+def test_an_empty_topic_is_caught_up_at_once(exports: Exports, spark: Any) -> None:
     """The tables exist and are anchored before offset 0; records that come later are exported from the first on."""
-    e = export(2)
+    e = exports(2)
     e.run(spark)
     assert set(e.positions(0).values()) == set(e.positions(1).values()) == {(0, -1)}
     produce(e.kafka, e.topic, {1: mixed(20)})
@@ -239,11 +225,9 @@ def transactional(kafka: str, topic: str, batches: list[tuple[list[Record], bool
 
 
 @EVERYWHERE_SELDOM
-def test_aborted_transactions_leave_no_row_and_positions_pass_their_markers(
-    export: Callable[..., Export], spark: Any
-) -> None:
+def test_aborted_transactions_leave_no_row_and_positions_pass_their_markers(exports: Exports, spark: Any) -> None:
     """read_committed: holes, control records and an aborted end of the log are passed; every reader agrees."""
-    e = export()
+    e = exports()
     batches = [(mixed(30, first=at * 100), at % 2 == 0) for at in range(5)] + [(mixed(10, first=900), False)]
     transactional(e.kafka, e.topic, batches)
     e.run(spark)
@@ -253,12 +237,12 @@ def test_aborted_transactions_leave_no_row_and_positions_pass_their_markers(
     assert e.run(spark).totals.records == 0
 
 
-def test_records_of_an_open_transaction_are_waited_for(export: Callable[..., Export], spark: Any) -> None:
+def test_records_of_an_open_transaction_are_waited_for(exports: Exports, spark: Any) -> None:
     """The end is the last stable offset: nothing passes an open transaction, and its records are there afterwards.
 
     A run with an end says that it leaves them; they count as lag, so whoever waits until all is committed waits.
     """
-    e = export()
+    e = exports()
     produce(e.kafka, e.topic, {0: mixed(10)})
     producer = ck.Producer({"bootstrap.servers": e.kafka, "transactional.id": fresh_name("tx"), "log_level": 3})
     producer.init_transactions(30)
@@ -283,9 +267,9 @@ def test_records_of_an_open_transaction_are_waited_for(export: Callable[..., Exp
     assert len(e.placed()) == 21
 
 
-def test_with_read_uncommitted_aborted_records_are_exported_too(export: Callable[..., Export], spark: Any) -> None:
+def test_with_read_uncommitted_aborted_records_are_exported_too(exports: Exports, spark: Any) -> None:
     """The isolation setting decides, for planning and reading alike."""
-    e = export(isolation="read_uncommitted")
+    e = exports(isolation="read_uncommitted")
     transactional(e.kafka, e.topic, [(mixed(10), True), (mixed(10, first=10), False)])
     e.run(spark)
     assert wrong_places(e, "read_uncommitted") == {}
@@ -315,10 +299,10 @@ def test_holes_of_a_compacted_topic_are_passed(
 
 
 def test_deleted_records_that_were_not_exported_stop_the_task_with_the_exact_range(
-    export: Callable[..., Export], spark: Any
+    exports: Exports, spark: Any
 ) -> None:
     """COVER: retention took 20..59 behind the exporter's back: exit 70, the tables stay as they are."""
-    e = export()
+    e = exports()
     produce(e.kafka, e.topic, {0: mixed(20)})
     e.run(spark)
     produce(e.kafka, e.topic, {0: mixed(80, first=20)})
@@ -330,9 +314,9 @@ def test_deleted_records_that_were_not_exported_stop_the_task_with_the_exact_ran
     assert set(e.positions().values()) == {(0, 19)}
 
 
-def test_deleted_records_that_were_exported_are_no_matter(export: Callable[..., Export], spark: Any) -> None:
+def test_deleted_records_that_were_exported_are_no_matter(exports: Exports, spark: Any) -> None:
     """Retention up to the position, also exactly to it, loses nothing."""
-    e = export()
+    e = exports()
     produce(e.kafka, e.topic, {0: mixed(20)})
     e.run(spark)
     produce(e.kafka, e.topic, {0: mixed(10, first=20)})
@@ -341,9 +325,9 @@ def test_deleted_records_that_were_exported_are_no_matter(export: Callable[..., 
     assert sorted(e.placed()) == [(0, offset) for offset in range(30)]
 
 
-def test_a_topic_that_was_deleted_and_made_again_stops_the_task(export: Callable[..., Export], spark: Any) -> None:
+def test_a_topic_that_was_deleted_and_made_again_stops_the_task(exports: Exports, spark: Any) -> None:
     """Its offsets mean other records: exit 70 with both ids, although there are as many records as before."""
-    e = export()
+    e = exports()
     produce(e.kafka, e.topic, {0: mixed(20)})
     e.run(spark)
     admin = KafkaAdminClient(bootstrap_servers=e.kafka)
@@ -360,9 +344,9 @@ def test_a_topic_that_was_deleted_and_made_again_stops_the_task(export: Callable
     assert set(e.positions().values()) == {(0, 19)}
 
 
-def test_latest_begins_at_the_end_and_misses_nothing_afterwards(export: Callable[..., Export], spark: Any) -> None:
+def test_latest_begins_at_the_end_and_misses_nothing_afterwards(exports: Exports, spark: Any) -> None:
     """Resolved once, for all partitions: what is written after the first start is exported from there on."""
-    e = export(2, first_position="latest")
+    e = exports(2, first_position="latest")
     produce(e.kafka, e.topic, {0: mixed(30)})
     e.run(spark)
     assert e.placed() == {}
@@ -371,9 +355,9 @@ def test_latest_begins_at_the_end_and_misses_nothing_afterwards(export: Callable
     assert sorted(e.placed()) == [(0, offset) for offset in range(30, 40)] + [(1, offset) for offset in range(10)]
 
 
-def test_a_timestamp_begins_at_its_first_record(export: Callable[..., Export], spark: Any) -> None:
+def test_a_timestamp_begins_at_its_first_record(exports: Exports, spark: Any) -> None:
     """At or after the time, by Kafka's timestamps; a partition without such a record begins at its end."""
-    e = export(2, first_position=(NOON + timedelta(minutes=10)).isoformat())
+    e = exports(2, first_position=(NOON + timedelta(minutes=10)).isoformat())
     early = [event("order", number, NOON, NOON + timedelta(minutes=number)) for number in range(20)]
     produce(e.kafka, e.topic, {0: early, 1: early[:5]})
     e.run(spark)
@@ -383,9 +367,9 @@ def test_a_timestamp_begins_at_its_first_record(export: Callable[..., Export], s
 
 
 @EVERYWHERE_SELDOM
-def test_unknown_fields_are_rescued_and_nothing_is_null_in_silence(export: Callable[..., Export], spark: Any) -> None:
+def test_unknown_fields_are_rescued_and_nothing_is_null_in_silence(exports: Exports, spark: Any) -> None:
     """A field without a column is in `_rescued` as it was sent; a column without a field is null."""
-    e = export()
+    e = exports()
     produce(e.kafka, e.topic, {0: [event("order", 1, extra={"deep": [1, None]}), event("order", 2), bad(b"x")]})
     e.run(spark)
     first, second = e.rows("order")
@@ -395,9 +379,9 @@ def test_unknown_fields_are_rescued_and_nothing_is_null_in_silence(export: Calla
 
 
 @EVERYWHERE_SELDOM
-def test_the_row_of_a_condemned_record_may_be_ahead_of_the_positions(export: Callable[..., Export], spark: Any) -> None:
+def test_the_row_of_a_condemned_record_may_be_ahead_of_the_positions(exports: Exports, spark: Any) -> None:
     """It is committed before any position reaches it (protocol 3.7): the next start takes that for no accident."""
-    e = export(roll_age_max_secs=0.2, heartbeat_secs=0.2)
+    e = exports(roll_age_max_secs=0.2, heartbeat_secs=0.2)
     produce(e.kafka, e.topic, {0: mixed(9)})
     e.run(spark)
     with e.going(spark), e.bench(spark) as bench:
@@ -416,11 +400,9 @@ def test_the_row_of_a_condemned_record_may_be_ahead_of_the_positions(export: Cal
     assert set(e.positions().values()) == {(0, 12)}
 
 
-def test_an_outage_condemns_no_good_record(
-    export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_outage_condemns_no_good_record(exports: Exports, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rounds that fail while not even a raw read works say nothing about the record: afterwards it is exported."""
-    e = export()
+    e = exports()
     produce(e.kafka, e.topic, {0: [event("order", 0)]})
     silent = [RoundFailed("the broker is silent")] * (SINGLE_FAILURES_MAX + 1)
     real = RoundReader.read
@@ -447,12 +429,12 @@ def test_only_what_may_be_joined_before_its_commit_is_carried(
     partitions: int,
     round_records_max: int,
     carried: bool,
-    export: Callable[..., Export],
+    exports: Exports,
     spark: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The small files of a run's only round are written by its tasks; no other small file is, to be read again."""
-    e = export(partitions, round_records_max=round_records_max)
+    e = exports(partitions, round_records_max=round_records_max)
     produce(e.kafka, e.topic, {at: mixed(80, first=1_000 * at) for at in range(partitions)})
     monkeypatch.setattr("exporter.core.slices.SLICE_RECORDS_MIN", 10)
     joined: list[bool] = []
@@ -469,11 +451,9 @@ def test_only_what_may_be_joined_before_its_commit_is_carried(
     assert wrong_places(e) == {}
 
 
-def test_a_run_without_an_end_carries(
-    export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_without_an_end_carries(exports: Exports, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody knows what comes before the next commit."""
-    e = export(2)
+    e = exports(2)
     produce(e.kafka, e.topic, {at: mixed(80, first=1_000 * at) for at in range(2)})
     orders: list[StagingOrder] = []
     real = RoundReader.read
@@ -492,10 +472,10 @@ def test_a_run_without_an_end_carries(
 @EVERYWHERE_SELDOM
 @pytest.mark.parametrize("fails", [False, True], ids=["all end well", "one fails while another waits behind it"])
 def test_two_rounds_at_once_keep_every_record(
-    fails: bool, export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch
+    fails: bool, exports: Exports, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While much is left a round waits behind another; what was planned behind one that failed is read again."""
-    e = export(2, round_records_max=200)
+    e = exports(2, round_records_max=200)
     produce(e.kafka, e.topic, {0: mixed(900), 1: mixed(900, first=1000)})
     real, lock, two = RoundReader.read, threading.Lock(), threading.Event()
     starts: list[tuple[TopicPartition, int]] = []
@@ -531,10 +511,10 @@ def test_two_rounds_at_once_keep_every_record(
 
 @EVERYWHERE_SELDOM
 def test_a_record_that_kills_its_task_becomes_one_dead_letter_and_stops_nobody(
-    export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch
+    exports: Exports, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Protocol 3.7: found by bisection, committed before any position passes it, skipped by every later task."""
-    e = export(2)
+    e = exports(2)
     produce(e.kafka, e.topic, {0: [*mixed(5), event("order", 5, boom=1), *mixed(5, first=6)], 1: mixed(8, first=20)})
 
     deadly(monkeypatch)
@@ -557,13 +537,13 @@ def test_a_record_that_kills_its_task_becomes_one_dead_letter_and_stops_nobody(
     seldom("both", ["click", DEAD_LETTERS], id="of both"),
 ])  # fmt: skip
 def test_a_record_that_kills_its_task_after_the_dead_letters_have_passed_it_is_once_in_the_lake(
-    export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch, kind: str, left: list[str]
+    exports: Exports, spark: Any, monkeypatch: pytest.MonkeyPatch, kind: str, left: list[str]
 ) -> None:
     """One table is behind all others: its record becomes a dead letter, that of another table stays there alone.
 
     Of a record of both the dead letter stands for the one that lacks it.
     """
-    e = export()
+    e = exports()
     if kind == "both":
         e = replace(e, cuts={name: f'match = "{name}|both"' for name in ("click", "order")})
     produce(e.kafka, e.topic, {0: mixed(10)})
@@ -595,10 +575,10 @@ def test_a_record_that_kills_its_task_after_the_dead_letters_have_passed_it_is_o
     pytest.param(True, ["order"], id="and commits"), seldom(False, [DEAD_LETTERS], id="and commits too late"),
 ])  # fmt: skip
 def test_a_record_that_another_task_has_staged_when_it_ends_its_task_is_once_in_the_lake(
-    export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch, wakes: bool, left: list[str]
+    exports: Exports, spark: Any, monkeypatch: pytest.MonkeyPatch, wakes: bool, left: list[str]
 ) -> None:
     """Protocol 3.7: one sleeps with the record staged, the next one gives it up. Its table tells which came first."""
-    e = export()
+    e = exports()
     produce(e.kafka, e.topic, {0: mixed(10)})
     e.run(spark)
     asleep, wake, awake = threading.Event(), threading.Event(), threading.Event()
@@ -633,8 +613,7 @@ def test_a_record_that_another_task_has_staged_when_it_ends_its_task_is_once_in_
     placed = e.placed()
     assert placed.pop((0, 10)) == left
     assert len(placed) == 19 and all(len(tables) == 1 for tables in placed.values())
-    report = e.audit(spark)
-    assert report.clean, report.as_text()
+    e.proven(spark)
 
 
 MOMENTS = {
@@ -656,9 +635,9 @@ MOMENTS = {
 
 @pytest.mark.long
 @pytest.mark.parametrize("zone", ["America/Los_Angeles", "Asia/Tokyo"])
-def test_days_are_utc_days_whatever_the_zone_of_the_process(export: Callable[..., Export], zone: str) -> None:
+def test_days_are_utc_days_whatever_the_zone_of_the_process(exports: Exports, zone: str) -> None:
     """Event time and day do not depend on TZ; dead letters carry the UTC day of their Kafka timestamp."""
-    e = export()
+    e = exports()
     records = []
     for number, text in enumerate(MOMENTS):
         value = json.dumps({"type": "click", "at": text, "id": number}).encode()

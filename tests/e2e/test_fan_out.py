@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +13,8 @@ from exporter.core.routing import DEAD_LETTERS
 from exporter.faults import Fault
 from exporter.operate.letters.letters import Chosen
 from exporter.operate.letters.replay import Replay
-from tests.support.lakes import Export, bad, event
-from tests.support.services import fresh_name, produce
+from tests.support.lakes import Export, Exports, bad, event
+from tests.support.services import produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -69,13 +67,10 @@ def replayed(e: Export, spark: Any) -> dict[tuple[str, str], int]:
 
 @pytest.mark.long
 def test_a_record_is_once_in_each_table_that_takes_it(
-    kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
+    kafka: str, exports: Exports, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Dead letters are of one table or of the record; a replay that ended between two tables feeds what each lacks."""
-    e = Export(
-        kafka, topic(), tmp_path, fresh_name("app"), types=TYPES, cuts=FIRST,
-        type_from=f'kind = "json"\nname = "type"{RENAME}',
-    )  # fmt: skip
+    e = exports(types=TYPES, cuts=FIRST, type_from=f'kind = "json"\nname = "type"{RENAME}')
     produce(kafka, e.topic, {0: [record for record, _ in RECORDS]})
     e.run(spark)
     places = {(0, at): names for at, (_, names) in enumerate(RECORDS) if names}
@@ -101,8 +96,7 @@ def test_a_record_is_once_in_each_table_that_takes_it(
     assert replayed(later, spark) == {("fed", "order"): 2, ("finished", "click"): 1, **bad_ones}
     places |= {(0, 3): ["click", "order"], (0, 8): ["click", "order"]}
     assert sorted_places(later) == places
-    audited = later.audit(spark)
-    assert audited.clean, audited.as_text()
+    later.proven(spark)
 
 
 def sorted_places(e: Export) -> dict[tuple[int, int], list[str]]:

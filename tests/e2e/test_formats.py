@@ -18,7 +18,8 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from exporter.settings.load import load
 from exporter.task.build import build_service
 from exporter.workbench import open_workbench
-from tests.support.lakes import NOON, ROOT, Export, millis
+from tests.support.lakes import NOON, Export, Exports, millis
+from tests.support.processes import ROOT
 from tests.support.services import Record, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -123,10 +124,10 @@ def test_two_topics_of_different_formats_are_exported_in_one_run(
 
 
 def test_columns_of_the_record_come_to_tables_that_are_there_and_a_drain_fills_what_is_there(
-    kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any
+    kafka: str, exports: Exports, spark: Any
 ) -> None:
     """Without a switch of the configuration; rows from before have null there."""
-    e = Export(kafka, topic(), tmp_path, fresh_name("app"), types={"order": "id BIGINT"})
+    e = exports(types={"order": "id BIGINT"})
     record = [Record(b"k%d" % n, json.dumps({"type": "order", "at": NOON.isoformat(), "id": n}).encode(),
                      [("h", b"%d" % n)], AT) for n in range(4)]  # fmt: skip
     produce(kafka, e.topic, {0: record[:1]})
@@ -217,5 +218,4 @@ def test_json_with_a_registered_schema_gets_its_columns(
     assert [json.loads(row["_rescued"]) for row in rows] == [{"either": 5}, {"new": 1}]
     reasons = [row["reason"].partition(":")[0] for row in e.rows("dead_letters")]
     assert reasons == ["not_json", "not_framed", "unknown_schema_id"]
-    report = e.audit(spark)
-    assert report.clean, report.as_text()
+    e.proven(spark)

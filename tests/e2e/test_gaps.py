@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from exporter import faults
 from exporter.core.backoff import Backoff
 from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import Fenced, InvariantBroken, RoundFailed
-from exporter.faults import InjectedFault
 from exporter.kafka.topics import TopicReader
 from exporter.protocol.gap_rows import GapRows
 from exporter.rounds.read import RoundReader
 from offsets import Invariant
-from tests.support.lakes import DDL, Crash, Export, crash_after, delete_before, expected_places, mixed, wait_until
+from tests.support.lakes import (
+    DDL,
+    Export,
+    Exports,
+    crashed_after,
+    delete_before,
+    expected_places,
+    mixed,
+    struck,
+    wait_until,
+)
 from tests.support.services import fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -31,9 +37,9 @@ ALL = (DEAD_LETTERS, *DDL)
 
 
 @pytest.fixture
-def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Export:
+def export(exports: Exports) -> Export:
     """One partition; gaps are recorded."""
-    return Export(kafka, topic(), tmp_path, fresh_name("app"), scalars={"on_gap": "record"})
+    return exports(on_gap="record")
 
 
 def gap_rows(e: Export) -> dict[str, list[tuple[int, int]]]:
@@ -51,8 +57,7 @@ def expect(e: Export, spark: Any, log_start: int) -> None:
     wanted = expected_places(e.kafka, e.topic)
     assert {at: names for at, names in placed.items() if at[1] >= log_start} == wanted
     assert all(len(names) == 1 for names in placed.values())
-    report = e.audit(spark)
-    assert report.clean, report.as_text()
+    report = e.proven(spark)
     ranges = [lost for some in gap_rows(e).values() for lost in some]
     assert len([note for note in report.notes if "recorded gap" in note]) == len(ranges)
 
@@ -62,8 +67,7 @@ def lose_ahead_of_all_but(e: Export, spark: Any, landing: str, log_start: int) -
     produce(e.kafka, e.topic, {0: mixed(20)})
     e.run(spark)
     produce(e.kafka, e.topic, {0: mixed(80, first=20)})
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(Crash):
-        crash_after(patch, landing)
+    with crashed_after(landing):
         e.run(spark)
     assert {name: offset for name, (_, offset) in e.positions().items()} == {
         name: 99 if name == landing else 19 for name in ALL
@@ -72,9 +76,7 @@ def lose_ahead_of_all_but(e: Export, spark: Any, landing: str, log_start: int) -
 
 
 @pytest.mark.long
-def test_killed_anywhere_between_the_rows_and_the_moves_each_lost_range_has_one_row(
-    export: Export, spark: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_killed_anywhere_between_the_rows_and_the_moves_each_lost_range_has_one_row(export: Export, spark: Any) -> None:
     """Types at different positions, the dead letters behind; between two lives retention moves on once more."""
     e = export
     lose_ahead_of_all_but(e, spark, "click", 60)
@@ -84,9 +86,7 @@ def test_killed_anywhere_between_the_rows_and_the_moves_each_lost_range_has_one_
     assert "on-gap record" in stopped.value.hint
     assert gap_rows(e) == {}
     for armed in ("after_gap_row", "after_gap_move", "after_gap_move", "after_gap_move"):
-        with monkeypatch.context() as patch, pytest.raises(InjectedFault):
-            patch.setattr(faults, "_passed", Counter())
-            patch.setenv("EXPORTER_FAULTS", f"{armed}:raise")
+        with struck(f"{armed}:raise"):
             e.run(spark)
         assert gap_rows(e)["payment"] == [(20, 59)]
         if armed == "after_gap_row":
@@ -198,8 +198,7 @@ def test_lost_records_that_come_back_are_no_finding_of_the_audit(
         patch.setattr(TopicReader, "first_offsets", lambda self, tps: dict.fromkeys(tps, 50))
         e.run(spark)
     assert gap_rows(e) == {name: [(30, 49)] for name in ALL}
-    report = e.audit(spark)
-    assert report.clean, report.as_text()
+    report = e.proven(spark)
     assert (report.once, report.pending) == (40, 20)
     e.run(spark)
     assert sorted(at[1] for at in e.placed() if at[1] is not None) == [*range(30), *range(50, 60)]

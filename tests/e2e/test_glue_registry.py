@@ -6,7 +6,6 @@ import io
 import json
 import zlib
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -25,7 +24,7 @@ from exporter.registry.pins import Pins
 from exporter.stores.file import FileStore
 from offsets.ranges import TopicPartition
 from tests.support.glue_registry import REGISTRY, LocalGlue
-from tests.support.lakes import NOON, Export, millis, wait_until
+from tests.support.lakes import NOON, Export, Exports, millis, wait_until
 from tests.support.services import Record, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.usefixtures("aws_credentials")]
@@ -47,13 +46,17 @@ def proxy(glue: LocalGlue) -> Iterator[FaultyProxy]:
 
 
 @pytest.fixture
-def export(kafka: str, topic: Callable[..., str], tmp_path: Path, proxy: FaultyProxy) -> Export:
+def export(exports: Exports, proxy: FaultyProxy) -> Export:
     """Two partitions of Avro in Glue's frame; no column is declared."""
     lines = ['kind = "avro"', "[schema_registry]", 'kind = "glue"', f'endpoint_url = "{proxy.endpoint}"']
     lines += ['region = "us-east-1"', f'registry_name = "{REGISTRY}"', "timeout_secs = 2", "unknown_after_secs = 0.5"]
-    return Export(
-        kafka, topic(partitions=2), tmp_path, fresh_name("app"), {}, {"new_type": "table"}, 'kind = "record"',
-        type_from='kind = "schema"\nname = "short"', value_format="\n".join(lines),
+    return exports(
+        partitions=2,
+        types={},
+        new_type="table",
+        event_time='kind = "record"',
+        type_from='kind = "schema"\nname = "short"',
+        value_format="\n".join(lines),
     )  # fmt: skip
 
 
@@ -134,7 +137,7 @@ def test_while_glue_does_not_answer_nothing_is_lost_and_nothing_a_dead_letter(
         proxy.troubles = WELL
         wait_until(lambda: rows_of(export) == {0: [1, 2], 1: [3, 4, 5]}, 60, "the rest follows")
     assert export.rows(DEAD_LETTERS) == [] and {*pinned(export)} == {first, second}
-    assert export.audit(spark).clean
+    export.proven(spark)
 
 
 def test_protobuf_and_json_schema_are_of_the_type_that_their_frame_says(

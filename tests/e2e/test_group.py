@@ -5,9 +5,8 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +21,7 @@ from tests.support import naive
 from tests.support.lakes import (
     EVERYWHERE_SELDOM,
     Export,
+    Exports,
     Going,
     mixed,
     seldom,
@@ -29,8 +29,7 @@ from tests.support.lakes import (
     writing,
     wrong_places,
 )
-from tests.support.places import Place
-from tests.support.services import fresh_name, produce
+from tests.support.services import produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -48,11 +47,9 @@ def number(line: Mapping[str, Any]) -> int:
 
 
 @pytest.fixture
-def export(kafka: str, topic: Callable[..., str], tmp_path: Path, place: Place) -> Export:
+def export(exports: Exports) -> Export:
     """Two partitions; rolls by age only after a minute: what is staged stays staged unless something else happens."""
-    return Export(
-        kafka, topic(2), tmp_path, fresh_name("app"), scalars={"roll_age_max_secs": 60, "heartbeat_secs": 60}, at=place
-    )
+    return exports(2, roll_age_max_secs=60, heartbeat_secs=60)
 
 
 def staged(service: Any, partition: int) -> int:
@@ -171,12 +168,10 @@ def test_tasks_with_an_end_that_share_a_group_end_when_the_whole_topic_is_export
 @EVERYWHERE_SELDOM
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("joins", [5, seldom(30)])
-def test_joins_and_leaves_under_load_lose_and_double_nothing(
-    kafka: str, topic: Callable[..., str], tmp_path: Path, place: Place, spark: Any, joins: int
-) -> None:
+def test_joins_and_leaves_under_load_lose_and_double_nothing(exports: Exports, spark: Any, joins: int) -> None:
     """ONCE: one member stays, up to two more come and go while records arrive; every listener ran."""
     scalars = {"roll_age_max_secs": 0.5, "heartbeat_secs": 0.5}
-    e = Export(kafka, topic(3), tmp_path, fresh_name("app"), scalars=scalars, at=place)
+    e = exports(3, **scalars)
     rng = random.Random(20261121)
     with capture_logs() as logs, writing(e.kafka, e.topic, partitions=3), e.going(spark, MEMBER_SECS_MAX):
         for _ in range(joins // 2):

@@ -14,7 +14,8 @@ from exporter.local.hdfs import LocalHdfs
 from exporter.local.server import free_ports
 from exporter.stores.store import Store
 from exporter.stores.stores import open_store
-from tests.support.lakes import Export, mixed, running, wrong_places
+from tests.support.lakes import Export, mixed, wrong_places
+from tests.support.processes import running
 from tests.support.racing import race
 from tests.support.services import fresh_name, produce
 
@@ -83,8 +84,7 @@ def test_a_killed_task_s_work_is_completed_by_the_next_and_the_audit_agrees(
     produce(e.kafka, e.topic, {0: mixed(250), 1: mixed(150, first=1000)})
     with running(e) as task:
         task.wait_for("commit_landed")
-        os.kill(task.pid, signal.SIGKILL)
-        assert task.wait() == -signal.SIGKILL
+        task.killed()
     produce(e.kafka, e.topic, {0: mixed(50, first=2000)})
     with running(e.with_(group=fresh_name("group")), "--until-caught-up") as again:
         assert again.wait() == 0, again.text

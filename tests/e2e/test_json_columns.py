@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
 
 from exporter.errors import ConfigError
-from tests.support.lakes import NOON, Export, millis
-from tests.support.services import Record, fresh_name, produce
+from tests.support.lakes import NOON, Exports, millis
+from tests.support.services import Record, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -28,10 +26,10 @@ def record(number: int, payload: str) -> Record:
 
 @pytest.mark.parametrize("json_text", ["as_sent", "canonical"])
 def test_any_value_is_in_its_column_for_every_reader_and_never_a_dead_letter_for_its_kind(
-    json_text: str, kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any
+    json_text: str, kafka: str, exports: Exports, spark: Any
 ) -> None:
     """As it was sent or as in `_rescued`; the table says which texts are JSON, and goes on saying so."""
-    e = Export(kafka, topic(), tmp_path, fresh_name("app"), types={"order": COLUMNS}, scalars={"json_text": json_text})
+    e = exports(types={"order": COLUMNS}, json_text=json_text)
     produce(kafka, e.topic, {0: [record(number, payload) for number, payload in enumerate(PAYLOADS)]})
     e.run(spark)
     kept = PAYLOADS[:5] if json_text == "as_sent" else ['{"a":[1.10,null]}', *PAYLOADS[1:4], "[]"]
@@ -47,8 +45,7 @@ def test_any_value_is_in_its_column_for_every_reader_and_never_a_dead_letter_for
         assert connection.execute(asked).fetchall() == [("1.1",)]
     reasons = [row.reason for row in spark.table(f"delta.`{e.folder('dead_letters')}`").select("reason").collect()]
     assert reasons == ["duplicate_key: 'a' occurs twice in one object"]
-    report = e.audit(spark)
-    assert report.clean, report.as_text()
+    e.proven(spark)
     for column, declared in (("payload JSON", "payload STRING"), ("xs ARRAY<JSON>", "xs ARRAY<STRING>")):
         with pytest.raises(ConfigError, match="are JSON in the table and plain ones in the settings"):
             e.with_({"order": COLUMNS.replace(column, declared)}).run(spark)

@@ -14,7 +14,8 @@ import pytest
 from exporter.local.broker import create_topic
 from tests.support.doors import Doors
 from tests.support.kdc import REALM, Kdc
-from tests.support.lakes import Export, mixed, running, seldom, wrong_places
+from tests.support.lakes import Export, mixed, seldom, wrong_places
+from tests.support.processes import running
 from tests.support.services import produce
 
 pytest.importorskip("gssapi", reason="the package gssapi is not installed (extra `kerberos`)")

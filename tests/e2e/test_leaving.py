@@ -6,25 +6,23 @@ A sleeper that woke up had committed first; the healthy owner offered the refuse
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from exporter.kafka.assignment import Leaving
 from offsets.ranges import TopicPartition
-from tests.support.lakes import Export, mixed, wait_until, wrong_places
+from tests.support.lakes import Exports, mixed, wait_until, wrong_places
 from tests.support.services import fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
 
 def test_what_is_refused_on_the_way_out_is_let_go_and_never_offered_again(
-    kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any
+    kafka: str, exports: Exports, spark: Any
 ) -> None:
     """Four tables are refused at once, which is one refusal, not three in a row: the task does not end."""
-    e = Export(kafka, topic(), tmp_path, fresh_name("app"), scalars={"roll_age_max_secs": 60, "heartbeat_secs": 60})
+    e = exports(roll_age_max_secs=60, heartbeat_secs=60)
     produce(kafka, e.topic, {0: mixed(60)})
     with e.going(spark) as task:
         service = task.service

@@ -12,8 +12,9 @@ from exporter.local.broker import create_topic
 from exporter.stores.store import Store
 from tests.support.cluster import cluster
 from tests.support.doors import oauth_broker
-from tests.support.lakes import S3_GROUP, Export, mixed, running, wrong_places
+from tests.support.lakes import S3_GROUP, Export, mixed, wrong_places
 from tests.support.places import Place
+from tests.support.processes import running
 from tests.support.services import fresh_name, produce
 from tests.support.token_server import TokenServer, token_server
 

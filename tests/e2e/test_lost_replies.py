@@ -5,16 +5,15 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from exporter.core.routing import DEAD_LETTERS
 from tests.support import log_store, naive
-from tests.support.lakes import EVERYWHERE_SELDOM, Export, bad, event, seldom, wrong_places
+from tests.support.lakes import EVERYWHERE_SELDOM, Export, Exports, bad, event, seldom, wrong_places
 from tests.support.places import Place
-from tests.support.services import fresh_name, produce
+from tests.support.services import produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -27,10 +26,10 @@ def losing(spark: Any, place: Place) -> Iterator[None]:
 
 
 @pytest.fixture
-def export(kafka: str, topic: Callable[..., str], tmp_path: Path, place: Place) -> Export:
+def export(exports: Exports) -> Export:
     """Two partitions, a few records a commit."""
     scalars = {"new_type": "table", "round_records_max": 20, "roll_records_max": 10}
-    return Export(kafka, topic(2), tmp_path, fresh_name("app"), types={"order": "id BIGINT"}, scalars=scalars, at=place)
+    return exports(2, types={"order": "id BIGINT"}, **scalars)
 
 
 @pytest.fixture

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.lakes import Export, event, wrong_places
-from tests.support.services import fresh_name, produce
+from tests.support.lakes import Exports, event, wrong_places
+from tests.support.services import produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -21,13 +19,11 @@ SECS_MAX = 600.0
 
 @pytest.mark.long
 @pytest.mark.timeout(2000)
-def test_three_hundred_types_are_exported_restarted_and_audited(
-    kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any
-) -> None:
+def test_three_hundred_types_are_exported_restarted_and_audited(exports: Exports, spark: Any) -> None:
     """Half of them declared, half met at run time; a restart reads 301 tables, and the audit is clean."""
     names = [f"type{number:03}" for number in range(TYPES)]
     declared = dict.fromkeys(names[: TYPES // 2], "id BIGINT")
-    e = Export(kafka, topic(), tmp_path, fresh_name("app"), declared, {"new_type": "table", "new_types_max": TYPES})
+    e = exports(types=declared, new_type="table", new_types_max=TYPES)
     took = {}
     for step in ("first", "second"):
         produce(e.kafka, e.topic, {0: [event(name, number) for number, name in enumerate(names * 2)]})

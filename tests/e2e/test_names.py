@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,18 +10,17 @@ import pytest
 from exporter.core.routing import DEAD_LETTERS
 from tests.e2e.test_evolve import columns, record
 from tests.support import naive
-from tests.support.lakes import Export
-from tests.support.services import fresh_name, produce
+from tests.support.lakes import Exports
+from tests.support.services import produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
 
 def test_a_renamed_field_goes_on_filling_its_column_and_what_is_beside_it_becomes_one(
-    kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any
+    kafka: str, exports: Exports, spark: Any
 ) -> None:
     """A switch, after which other fields fill the same column; new ones are columns under their own names."""
-    old = Export(kafka, topic(), tmp_path, fresh_name("app"), scalars={"evolve": "add"},
-                 types={"order": "id BIGINT, customer STRING, more STRUCT<a BIGINT>"})  # fmt: skip
+    old = exports(evolve="add", types={"order": "id BIGINT, customer STRING, more STRUCT<a BIGINT>"})
     produce(kafka, old.topic, {0: [
         record("order", id=0, customer="a", more={"a": 1, "b": 2}),
         record("order", id=1, ID=1, buyer={"name": "x"}),

@@ -11,7 +11,7 @@ import pytest
 
 from exporter.core import columns
 from exporter.errors import ConfigError
-from tests.support.lakes import NOON, Export, event, millis, wait_until, wrong_places
+from tests.support.lakes import NOON, Export, Exports, event, millis, wait_until, wrong_places
 from tests.support.services import Record, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -21,14 +21,13 @@ OF_DELTA = {"_change_type": "c", "_commit_version": 1, "_commit_timestamp": "t"}
 
 
 @pytest.fixture
-def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Callable[..., Export]:
-    """Makes exports of fresh topics whose tables grow and have a change data feed."""
+def export(exports: Exports, tmp_path: Path) -> Exports:
+    """Makes exports of fresh topics to lakes of their own, whose tables grow and have a change data feed."""
 
     def make(types: dict[str, str] | None = None) -> Export:
-        scalars = {"new_type": "table", "evolve": "add"}
         root = tmp_path / fresh_name()
         root.mkdir()
-        return Export(kafka, topic(1), root, fresh_name("app"), types=types or {}, scalars=scalars, more=CDF)
+        return exports(root=root, types=types or {}, more=CDF, new_type="table", evolve="add")
 
     return make
 
@@ -38,9 +37,7 @@ def change(kind: str, number: int) -> Record:
     return Record(kind.encode(), json.dumps(value).encode(), timestamp_ms=millis(NOON))
 
 
-def test_fields_that_delta_has_names_for_are_kept_beside_the_columns(
-    export: Callable[..., Export], spark: Any
-) -> None:
+def test_fields_that_delta_has_names_for_are_kept_beside_the_columns(export: Callable[..., Export], spark: Any) -> None:
     """In `_rescued`; the other fields of the first records are columns, and other tables have their records.
 
     Declared by the settings such a column is refused before anything is read (exit 2).
@@ -51,7 +48,7 @@ def test_fields_that_delta_has_names_for_are_kept_beside_the_columns(
     assert wrong_places(e) == {}
     assert [row["id"] for row in e.rows("row")] == [1, 3]
     assert [json.loads(row["_rescued"]) for row in e.rows("row")] == [OF_DELTA] * 2
-    assert e.audit(spark).clean
+    e.proven(spark)
     with pytest.raises(ConfigError, match="_change_type"):
         export({"row": "id BIGINT, _change_type STRING"}).run(spark)
 
@@ -73,7 +70,7 @@ def test_a_table_that_delta_refuses_with_its_columns_holds_up_nobody(
             wait_until(lambda: e.offsets("order") == [1, 3, 4, 5, 6], 60, "it goes on")
     e.run(spark)
     assert wrong_places(e) == {}
-    assert e.audit(spark).clean
+    e.proven(spark)
 
 
 DOTTED = "\u0130"

@@ -6,7 +6,7 @@ import json
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import duckdb
@@ -25,7 +25,7 @@ from exporter.task.service import Service
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
 from tests.support import naive
-from tests.support.lakes import DDL, NOON, Export, bad, event, millis, seldom, wait_until, wrong_places
+from tests.support.lakes import DDL, NOON, Export, Exports, bad, event, millis, seldom, wait_until, wrong_places
 from tests.support.services import Record, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -34,14 +34,9 @@ DECLARED = {"order": DDL["order"]}
 
 
 @pytest.fixture
-def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Callable[..., Export]:
+def export(exports: Exports) -> Exports:
     """Makes exports of fresh topics that declare just `order`."""
-
-    def make(partitions: int = 1, **scalars: Any) -> Export:
-        scalars = {"new_type": "table", **scalars}
-        return Export(kafka, topic(partitions), tmp_path, fresh_name("app"), types=DECLARED, scalars=scalars)
-
-    return make
+    return partial(exports, types=DECLARED, new_type="table")
 
 
 def is_exact(e: Export) -> None:
@@ -140,8 +135,7 @@ def test_each_hostile_name_has_a_table_that_every_reader_reads_or_its_records_ar
                                + [named(name, DEAD_LETTERS) for name in [*BAD_NAMES, ""]]})  # fmt: skip
     e.run(spark)
     assert wrong_places(e) == {}
-    report = e.audit(spark)
-    assert report.clean, report.as_text()
+    e.proven(spark)
     assert e.tables() == sorted([*good, DEAD_LETTERS, "order"])
     counts = [f"SELECT count(*) AS rows FROM {e.sql_name(name)}" for name in good]
     assert [row.rows for row in spark.sql(" UNION ALL ".join(counts)).collect()] == [1] * len(good)

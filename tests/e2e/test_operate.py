@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from exporter.monitor.health import Health, HealthServer
 from exporter.monitor.outages import KAFKA, STORAGE
 from exporter.monitor.watch import Watch
 from exporter.operate import status as how_far
-from tests.support.lakes import Export, Going, mixed, wait_until, wrong_places
+from tests.support.lakes import Export, Exports, Going, mixed, wait_until, wrong_places
 from tests.support.services import fresh_name, produce
 from tests.support.snapshots import at, scraped
 
@@ -47,11 +47,9 @@ def troubles(watch: Watch) -> set[str]:
     return set(watch.snapshot.troubles) if watch.snapshot is not None else set()
 
 
-def test_a_task_tells_how_far_it_is_and_lives_through_an_outage_of_its_storage(
-    kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any
-) -> None:
+def test_a_task_tells_how_far_it_is_and_lives_through_an_outage_of_its_storage(exports: Exports, spark: Any) -> None:
     """What it serves is what the tables hold; with the storage gone it waits, not ready, and goes on where it was."""
-    e = Export(kafka, topic(2), tmp_path, fresh_name("app"), scalars={"event_time_late_max_secs": 0})
+    e = exports(2, event_time_late_max_secs=0)
     lake, real = e.root / "lake", e.root / "storage"
     real.mkdir()
     lake.symlink_to(real)

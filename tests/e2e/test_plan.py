@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,8 +15,8 @@ from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import FoundProblem
 from exporter.operate.start_plan import PartitionStart, start_plan
 from exporter.workbench import Workbench
-from tests.support.lakes import DDL, Crash, Export, crash_after, delete_before, mixed
-from tests.support.services import fresh_name, produce
+from tests.support.lakes import DDL, Export, Exports, crashed_after, delete_before, mixed
+from tests.support.services import produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -26,8 +24,8 @@ BEHIND = (DEAD_LETTERS, "order", "payment")
 
 
 @pytest.fixture
-def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Export:
-    return Export(kafka, topic(), tmp_path, fresh_name("app"))
+def export(exports: Exports) -> Export:
+    return exports()
 
 
 def planned(e: Export, spark: Any) -> PartitionStart:
@@ -50,9 +48,7 @@ def typed(e: Export, spark: Any, monkeypatch: pytest.MonkeyPatch, *flags: str) -
         return CliRunner().invoke(cli, ["plan", "--config", str(e.write()), *flags])
 
 
-def test_the_plan_says_what_the_next_start_does(
-    export: Export, spark: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_plan_says_what_the_next_start_does(export: Export, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """First start, a type that is behind, a new configuration, a gap, and a table that is gone."""
     e = export
     produce(e.kafka, e.topic, {0: mixed(20)})
@@ -64,8 +60,7 @@ def test_the_plan_says_what_the_next_start_does(
     e.run(spark)
 
     produce(e.kafka, e.topic, {0: mixed(80, first=20)})
-    with monkeypatch.context() as patch, pytest.raises(Crash):
-        crash_after(patch, "click")
+    with crashed_after("click"):
         e.run(spark)
     behind = planned(e, spark)
     assert (behind.verdict, behind.floor, behind.held_back_by, behind.lag) == ("agree", 20, BEHIND, 80)

@@ -14,7 +14,7 @@ import pytest
 from exporter.operate.check.check import check_tables
 from exporter.operate.schema.schema import table_schemas
 from tests.support.fake_registry import FakeRegistry
-from tests.support.lakes import NOON, Export, millis, wait_until
+from tests.support.lakes import NOON, Export, Exports, millis, wait_until
 from tests.support.services import Record, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -39,15 +39,14 @@ def server() -> Iterator[FakeRegistry]:
 
 
 @pytest.fixture
-def export(kafka: str, topic: Callable[..., str], tmp_path: Path, server: FakeRegistry) -> Callable[[bool], Export]:
+def export(exports: Exports, tmp_path: Path, server: FakeRegistry) -> Callable[[bool], Export]:
     """Two partitions of Avro in Confluent's frame. widens: `type_widening`."""
 
     def make(widens: bool) -> Export:
         formats = ['kind = "avro"', "[schema_registry]", f'urls = ["{server.url}"]']
-        return Export(
-            kafka, topic(2), tmp_path / fresh_name(), fresh_name("app"), {},
-            {"new_type": "table", "type_widening": widens}, 'kind = "record"',
-            type_from='kind = "schema"\nname = "short"', value_format="\n".join(formats),
+        return exports(
+            2, root=tmp_path / fresh_name(), types={}, new_type="table", type_widening=widens,
+            event_time='kind = "record"', type_from='kind = "schema"\nname = "short"', value_format="\n".join(formats),
         )  # fmt: skip
 
     return make
@@ -91,19 +90,17 @@ def test_with_type_widening_a_column_gets_the_wider_type_of_its_schema(
     assert {row[2] for row in found} == {None}
     assert [row[0] for row in rows(e, spark, f"ratio = {EXACT}D")] == [HUGE, HUGE, HUGE + 1]
     assert [row[0] for row in rows(e, spark, f"ratio = CAST(CAST({EXACT} AS FLOAT) AS DOUBLE)")] == [2]
-    assert e.audit(spark).clean
+    e.proven(spark)
 
 
-def test_without_it_the_column_stays_and_is_said_to_be_outgrown(
-    export: Callable[[bool], Export], spark: Any
-) -> None:
+def test_without_it_the_column_stays_and_is_said_to_be_outgrown(export: Callable[[bool], Export], spark: Any) -> None:
     """What it cannot hold is in `_rescued`, and counted."""
     e = export(False)
     exported(e, spark)
     found = rows(e, spark)
     assert sorted(str(row[0]) for row in found) == sorted(map(str, [1, 2, 3, 3, 4, 5, None, None, None]))
     assert [json.loads(row[2])["id"] for row in found if row[2] and "id" in row[2]] == [HUGE, HUGE, HUGE + 1]
-    assert e.audit(spark).clean
+    e.proven(spark)
     (told,) = table_schemas(e.lake(spark), {}, {}, ["Order"], 100)
     assert {(one.path, one.column, one.rows, one.outgrown) for one in told.rescued} == {
         ("id", "INT", 3, 3), ("ratio", "FLOAT", 3, 3)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import date
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -20,8 +19,8 @@ from exporter.registry.pins import Pins
 from exporter.stores.file import FileStore
 from offsets.ranges import TopicPartition
 from tests.support.fake_registry import Failure, FakeRegistry
-from tests.support.lakes import NOON, Export, millis, wait_until
-from tests.support.services import Record, fresh_name, produce
+from tests.support.lakes import NOON, Export, Exports, millis, wait_until
+from tests.support.services import Record, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -42,12 +41,16 @@ def server() -> Iterator[FakeRegistry]:
 
 
 @pytest.fixture
-def export(kafka: str, topic: Callable[..., str], tmp_path: Path, server: FakeRegistry) -> Export:
+def export(exports: Exports, server: FakeRegistry) -> Export:
     """Two partitions of Avro in Confluent's frame; no column is declared."""
     formats = ['kind = "avro"', "[schema_registry]", f'urls = ["{server.url}"]', "timeout_secs = 2"]
-    return Export(
-        kafka, topic(partitions=2), tmp_path, fresh_name("app"), {}, {"new_type": "table"}, 'kind = "record"',
-        type_from='kind = "schema"\nname = "short"', value_format="\n".join([*formats, "unknown_after_secs = 0.5"]),
+    return exports(
+        partitions=2,
+        types={},
+        new_type="table",
+        event_time='kind = "record"',
+        type_from='kind = "schema"\nname = "short"',
+        value_format="\n".join([*formats, "unknown_after_secs = 0.5"]),
     )  # fmt: skip
 
 
@@ -135,7 +138,7 @@ def test_a_silent_registry_holds_up_what_needs_it_and_nothing_else(
 
 
 def test_what_connect_and_confluent_s_newest_clients_write_is_exported(
-    kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any, server: FakeRegistry
+    exports: Exports, spark: Any, server: FakeRegistry
 ) -> None:
     """Protobuf that imports what no reference names, by GUIDs in headers and by ids in front: one table, with DATE and
     DECIMAL; the GUID is recorded. A header that is damaged is a dead letter, and the audit finds the same."""
@@ -150,9 +153,13 @@ def test_what_connect_and_confluent_s_newest_clients_write_is_exported(
     number = server.add("orders-value", text, "PROTOBUF")
     named = [("__value_schema_id", b"\1" + UUID(server.guid(number)).bytes + b"\0")]
     formats = ['kind = "protobuf"', "[schema_registry]", f'urls = ["{server.url}"]']
-    e = Export(
-        kafka, topic(partitions=1), tmp_path, fresh_name("app"), {}, {"new_type": "table"}, 'kind = "record"',
-        type_from='kind = "schema"\nname = "short"', value_format="\n".join(formats),
+    e = exports(
+        partitions=1,
+        types={},
+        new_type="table",
+        event_time='kind = "record"',
+        type_from='kind = "schema"\nname = "short"',
+        value_format="\n".join(formats),
     )  # fmt: skip
 
     def record(order: int, headers: Any, frame: bytes = b"") -> Record:

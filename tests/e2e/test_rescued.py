@@ -18,7 +18,7 @@ from exporter.operate.letters.replay import Replay
 from tests.support import naive
 from tests.support.documents import differences, documents
 from tests.support.envelope_samples import POSTGRES, UNAVAILABLE, changed, text
-from tests.support.lakes import NOON, Export, messages, millis
+from tests.support.lakes import NOON, Export, Exports, messages, millis
 from tests.support.services import Record, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -61,21 +61,18 @@ def rescued(e: Export, kind: str = "hook") -> list[Any]:
 
 def is_whole(e: Export, spark: Any) -> None:
     """Every record once, and each document by two readers."""
-    report = e.audit(spark)
-    assert report.clean, report.as_text()
+    e.proven(spark)
     sent = {(m.topic(), m.partition(), m.offset()): (m.key(), m.value()) for m in messages(e.kafka, e.topic)}
     for name in (one for one in e.tables() if one != DEAD_LETTERS):
         mine = {at: value for at, (key, value) in sent.items() if key == name.encode()}
         assert differences(documents(e.table(name)), mine, ("$.type", "$.at")) == []
 
 
-def test_whoever_asks_for_rescued_rows_finds_values_alone(
-    kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any
-) -> None:
+def test_whoever_asks_for_rescued_rows_finds_values_alone(kafka: str, exports: Exports, spark: Any) -> None:
     """Also in a lake that has rows of before; a replay goes by the settings of its day. Nothing is switched or drained
     for it, documents are whole to both readers, and a row that lacks a value is found."""
     fields = [*EMPTY, *FULL]
-    e = Export(kafka, topic(), tmp_path, fresh_name("app"), types={"hook": COLUMNS})
+    e = exports(types={"hook": COLUMNS})
     produce(kafka, e.topic, {0: [hook(number, **one) for number, one in enumerate(fields)]})
     before = e.with_(rescue_empty=True).run(spark)
     assert rescued(e) == [*map(whole, fields)] and before.totals.counts["rescued"] == len(fields) - 1
@@ -160,4 +157,4 @@ def test_a_mirror_comes_to_the_same_whether_rescued_has_what_is_empty(
     for e in exports:
         (job,) = jobs_of(e.settings(), Lake(spark, e.settings().store, e.settings().app))
         assert [line for line in job.audit() if not line.clean] == []
-        assert e.audit(spark).clean
+        e.proven(spark)

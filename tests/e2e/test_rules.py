@@ -21,7 +21,7 @@ import pytest
 
 from exporter.core.routing import DEAD_LETTERS
 from tests.support import naive
-from tests.support.lakes import NOON, Export, millis, seldom
+from tests.support.lakes import NOON, Export, Exports, millis, seldom
 from tests.support.naive_rules import NOTHING_PLAIN, Plain
 from tests.support.services import Record, fresh_name, produce
 
@@ -86,8 +86,7 @@ def checked(e: Export, spark: Any, cases: Sequence[Case], plain: Plain = NOTHING
     produce(e.kafka, e.topic, {0: [case.record for case in cases]})
     e.run(spark)
     fates(e, cases)
-    report = e.audit(spark)
-    assert report.clean, report.as_text()
+    e.proven(spark)
     assert naive.findings(e, plain=plain) == []
 
 
@@ -198,14 +197,11 @@ def routed(unrouted: str) -> list[Case]:
 
 @pytest.mark.parametrize("unrouted", ["dead_letter", "count", seldom("click")])
 def test_each_record_is_in_every_table_that_its_event_type_fits(
-    unrouted: str, kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any
+    unrouted: str, exports: Exports, tmp_path: Path, spark: Any
 ) -> None:
     """Renames in their order, overlapping matches, hostile names; what no table takes is told, counted, or of one."""
     types = dict.fromkeys(MATCHES, "n BIGINT")
-    e = Export(
-        kafka, topic(), tmp_path, fresh_name("app"), types, {"unrouted": unrouted}, cuts=MATCHES,
-        type_from=f'kind = "json"\nname = "type"\n{RENAMES}',
-    )  # fmt: skip
+    e = exports(types=types, unrouted=unrouted, cuts=MATCHES, type_from=f'kind = "json"\nname = "type"\n{RENAMES}')
     checked(e, spark, routed(unrouted))
     assert {*e.tables()} <= {*MATCHES, DEAD_LETTERS}
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"lake"}
@@ -417,12 +413,10 @@ SHAPED = [
 ]  # fmt: skip
 
 
-def test_each_row_is_filtered_computed_named_or_refused_by_itself(
-    kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any
-) -> None:
+def test_each_row_is_filtered_computed_named_or_refused_by_itself(exports: Exports, spark: Any) -> None:
     """Filters by three-valued logic, expressions that fail in every tenth row, text, names, case, functions."""
-    e = Export(
-        kafka, topic(), tmp_path, fresh_name("app"), {name: columns for name, (columns, _) in SHAPES.items()},
+    e = exports(
+        types={name: columns for name, (columns, _) in SHAPES.items()},
         cuts={name: rules for name, (_, rules) in SHAPES.items()},
         more="[constants]\n" + "\n".join(f"{name} = {json.dumps(value)}" for name, value in CONSTANTS.items()),
     )  # fmt: skip

@@ -165,9 +165,7 @@ def topic(secured: Secured) -> str:
 
 
 @pytest.fixture
-def typed(
-    spark: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Typed]:
+def typed(spark: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Typed]:
     with typed_on(spark, monkeypatch, capsys) as types:
         yield types
 
@@ -242,9 +240,7 @@ CASES: dict[str, tuple[Callable[[Secured], dict[str, Any]], int, str, str]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_is_refused_is_one_error_with_a_hint(
-    secured: Secured, tmp_path: Path, typed: Typed, case: str
-) -> None:
+def test_what_is_refused_is_one_error_with_a_hint(secured: Secured, tmp_path: Path, typed: Typed, case: str) -> None:
     """Within a second, from whatever verb: what is wrong, whose setting it is, exit code 2, and no secret."""
     change, wanted, says, hint = CASES[case]
     changed = change(secured)
@@ -256,9 +252,7 @@ def test_what_is_refused_is_one_error_with_a_hint(
     assert not [secret for secret in SECRETS if secret in text]
 
 
-def test_where_nobody_speaks_tls_nothing_is_told(
-    secured: Secured, tmp_path: Path, typed: Typed
-) -> None:
+def test_where_nobody_speaks_tls_nothing_is_told(secured: Secured, tmp_path: Path, typed: Typed) -> None:
     """Only the TLS greeting arrives there, no name and no password; exit code 69, because it may be a broker's end."""
     arrived: list[bytes] = []
 
@@ -363,8 +357,7 @@ def test_a_certificate_alone_is_enough_where_no_login_is_asked_for(
         e = Export(broker.bootstrap, "events", tmp_path, "export-us", kafka_client=lines)
         e.run(spark)
         assert {e.position(name)[1] for name in (DEAD_LETTERS, *DDL)} == {39}
-        report = e.audit(spark)
-        assert report.clean, report.as_text()
+        e.proven(spark)
         open_lines = f"security_protocol = 'SSL'\nssl_cafile = '{secured.ours.ca}'"
         with pytest.raises(ConfigError, match="refuses the TLS connection"):
             Export(broker.bootstrap, "events", tmp_path, "export-us", kafka_client=open_lines).run(spark)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,8 @@ import pytest
 
 from exporter.derive.jobs import jobs_of
 from exporter.operate.maintain.maintain import Maintenance, MaintenanceLimits
-from tests.support.lakes import NOON, Export, event, wrong_places
-from tests.support.services import fresh_name, produce
+from tests.support.lakes import NOON, Exports, event, wrong_places
+from tests.support.services import produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -27,12 +26,13 @@ keys = ["name"]
 
 
 def test_a_variable_of_spark_s_is_a_text_as_key_and_as_partition(
-    kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any
+    kafka: str, exports: Exports, tmp_path: Path, spark: Any
 ) -> None:
     """Upserted in two runs the key is there once; its partition is rewritten once, and then no longer due."""
-    e = Export(
-        kafka, topic(), tmp_path, fresh_name("app"), types={"user": "id BIGINT, name STRING, country STRING"},
-        cuts={"user": 'partition_columns = ["country"]'}, more=MIRROR,
+    e = exports(
+        types={"user": "id BIGINT, name STRING, country STRING"},
+        cuts={"user": 'partition_columns = ["country"]'},
+        more=MIRROR,
     )  # fmt: skip
     lake = e.lake(spark)
     (job,) = jobs_of(e.settings(), lake)

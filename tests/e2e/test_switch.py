@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections import Counter
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from exporter import faults
 from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import ConfigError, Fenced, InvariantBroken, RoundFailed
-from exporter.faults import InjectedFault
 from exporter.operate.check.check import check_tables
 from exporter.operate.start_plan import start_plan
 from exporter.rounds.read import RoundReader
 from exporter.settings.meaning import routing
 from exporter.workbench import parse_schemas
 from offsets import Invariant
-from tests.support.lakes import DDL, Crash, Export, crash_after, deadly, event, running, seldom, wait_until
+from tests.support.lakes import DDL, Export, Exports, crashed_after, deadly, event, seldom, struck, wait_until
+from tests.support.processes import running
 from tests.support.services import Record, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -32,9 +29,9 @@ NEW = {**DDL, "click": DDL["click"] + ", ref BIGINT"}
 
 
 @pytest.fixture
-def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Export:
+def export(exports: Exports) -> Export:
     """One partition, the old configuration."""
-    return Export(kafka, topic(), tmp_path, fresh_name("app"), types=OLD)
+    return exports(types=OLD)
 
 
 def trio(count: int, first: int = 0) -> list[Record]:
@@ -86,8 +83,7 @@ def test_what_a_crash_left_uncommitted_is_drained_under_the_old_configuration(
     produce(export.kafka, export.topic, {0: trio(30)})
     export.run(spark)
     produce(export.kafka, export.topic, {0: trio(60, first=30)})
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(Crash):
-        crash_after(patch, landing)
+    with crashed_after(landing):
         export.run(spark)
     assert {name: offset for name, (_, offset) in export.positions().items()} == {
         name: 89 if name == landing else 29 for name in (DEAD_LETTERS, *OLD)
@@ -103,9 +99,8 @@ def test_what_an_earlier_decoder_began_is_not_finished_by_this_one(export: Expor
     flagged = export.with_({"order": DDL["order"] + ", s STRUCT<on: BOOLEAN NOT NULL>"})
     earlier = pytest.MonkeyPatch()
     produce(export.kafka, export.topic, {0: [event("order", number, s={"on": True}) for number in range(12)]})
-    with earlier.context() as patch, pytest.raises(Crash):
+    with earlier.context() as patch, crashed_after("order"):
         patch.setattr("exporter.core.routing.decoder_version", lambda *_: 1)
-        crash_after(patch, "order")
         flagged.run(spark)
     before = flagged.positions()
     assert before["order"] == (0, 11) != before[DEAD_LETTERS]
@@ -129,8 +124,7 @@ def test_a_drain_outlives_rounds_that_fail_and_a_record_that_kills_its_task(
     produce(export.kafka, export.topic, {0: trio(30)})
     export.run(spark)
     produce(export.kafka, export.topic, {0: [*trio(15, first=30), event("order", 45, boom=1), *trio(14, first=46)]})
-    with monkeypatch.context() as patch, pytest.raises(Crash):
-        crash_after(patch, "click")
+    with crashed_after("click"):
         export.run(spark)
     deadly(monkeypatch)
     failing, real = [RoundFailed("as ordered")] * 2, RoundReader.read
@@ -149,14 +143,11 @@ def test_a_drain_outlives_rounds_that_fail_and_a_record_that_kills_its_task(
     assert export.positions() == dict.fromkeys((DEAD_LETTERS, *NEW), (1, 59))
 
 
-def test_what_another_isolation_left_uncommitted_is_drained_under_it(
-    export: Export, spark: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_another_isolation_left_uncommitted_is_drained_under_it(export: Export, spark: Any) -> None:
     """One process reads the same partition under both: Spark must not take the consumer of one for the other's."""
     produce(export.kafka, export.topic, {0: trio(60)})
     old = export.with_(NEW, isolation="read_uncommitted")
-    with monkeypatch.context() as patch, pytest.raises(Crash):
-        crash_after(patch, "click")
+    with crashed_after("click"):
         old.run(spark)
     produce(export.kafka, export.topic, {0: trio(30, first=60)})
     export.with_(NEW).run(spark)
@@ -238,7 +229,7 @@ def test_a_removed_type_returns_where_the_dead_letters_are(export: Export, spark
 
 @pytest.mark.parametrize("seals", [2, *(seldom(n) for n in (1, 3))])
 def test_a_switch_that_ends_between_two_seals_is_completed_by_its_own_configuration_or_a_third(
-    export: Export, spark: Any, monkeypatch: pytest.MonkeyPatch, seals: int
+    export: Export, spark: Any, seals: int
 ) -> None:
     """Until then the old configuration exits 75 and writes nothing; afterwards each record is once.
 
@@ -247,9 +238,7 @@ def test_a_switch_that_ends_between_two_seals_is_completed_by_its_own_configurat
     produce(export.kafka, export.topic, {0: trio(30)})
     export.run(spark)
     produce(export.kafka, export.topic, {0: trio(30, first=30)})
-    with monkeypatch.context() as patch, pytest.raises(InjectedFault):
-        patch.setattr(faults, "_passed", Counter())
-        patch.setenv("EXPORTER_FAULTS", f"after_seal:raise:{seals}")
+    with struck(f"after_seal:raise:{seals}"):
         export.with_(NEW).run(spark)
     before = {name: export.table(name).version() for name in export.tables()}
     with pytest.raises(Fenced, match="another task is switching") as stopped:
@@ -278,7 +267,7 @@ def test_a_task_that_slept_through_a_switch_wakes_and_writes_nothing(
         produce(export.kafka, export.topic, {0: trio(30, first=90)})
         new.run(spark)
         at_ease = export.positions()
-        os.kill(sleeper.pid, signal.SIGCONT)
+        sleeper.signal(signal.SIGCONT)
         assert sleeper.wait(60) == 70, sleeper.text
         settings = new.settings()
         fingerprint = routing(settings, parse_schemas(settings.declared)).fingerprint()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,8 @@ from exporter.errors import ConfigError
 from exporter.operate.letters.letters import Chosen
 from exporter.operate.letters.replay import Replay
 from exporter.workbench import open_workbench
-from tests.support.lakes import DDL, Export, bad, delete_before, event
-from tests.support.services import Record, fresh_name, produce
+from tests.support.lakes import DDL, Export, Exports, bad, delete_before, event
+from tests.support.services import Record, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -46,17 +45,14 @@ def kept(e: Export) -> dict[str, str | None]:
 
 
 def test_files_have_the_codec_and_new_tables_the_properties_that_are_set(
-    kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any
+    kafka: str, exports: Exports, tmp_path: Path, spark: Any
 ) -> None:
     """Rounds, merges, gaps, drains and replays alike; a table that is there keeps its properties, and nothing switches.
 
     The last of it: a table made by a later task, with other settings, has those of that task.
     """
     text = f'[table_properties]\n"{KEPT}" = "interval {{}} days"'
-    e = Export(
-        kafka, topic(2), tmp_path, fresh_name("app"), types=OLD, more=text.format(60),
-        scalars={"parquet_compression": "gzip", "on_gap": "record"},
-    )  # fmt: skip
+    e = exports(2, types=OLD, more=text.format(60), parquet_compression="gzip", on_gap="record")
     produce(kafka, e.topic, {0: records(30), 1: records(30)})
     e.run(spark)
     assert (codecs(e), kept(e)) == ({"GZIP"}, dict.fromkeys((DEAD_LETTERS, "order"), "interval 60 days"))

@@ -24,8 +24,9 @@ from exporter.lake.lake import Lake
 from exporter.operate.chosen import parse_ranges
 from exporter.operate.letters.letters import Chosen
 from exporter.operate.letters.replay import Replay
-from tests.support.lakes import DDL, NOON, ROOT, Export, event, millis, mixed, running
+from tests.support.lakes import DDL, NOON, Export, Exports, event, millis, mixed
 from tests.support.pages import PageExport
+from tests.support.processes import ROOT, running
 from tests.support.sent import Got, got
 from tests.support.services import Record, administered, fresh_name, produce
 
@@ -105,9 +106,9 @@ def exported(kafka: str, spark: Any, tmp_path_factory: pytest.TempPathFactory) -
     return Exported(export, spark)
 
 
-def test_each_row_is_sent_once_and_in_order(kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any) -> None:
+def test_each_row_is_sent_once_and_in_order(kafka: str, exports: Exports, spark: Any) -> None:
     """The topic is made as it is asked for; what the source gains follows, replays too; else nothing is sent."""
-    e = Export(kafka, topic(2), tmp_path, fresh_name("app"), types={"click": DDL["click"]})
+    e = exports(2, types={"click": DDL["click"]})
     narrow = e.with_({"payment": DDL["payment"]}, new_type="dead_letter")
     produce(e.kafka, e.topic, {0: [event("payment", 1), *(event("click", number) for number in range(20))]})
     narrow.run(spark)

@@ -23,7 +23,7 @@ from offsets import Invariant
 from offsets.ranges import TopicPartition
 from offsets.selection import Topics
 from tests.support import naive
-from tests.support.lakes import DDL, Export, bad, event, mixed, seldom, wait_until, wrong_places
+from tests.support.lakes import DDL, Export, Exports, bad, event, mixed, seldom, wait_until, wrong_places
 from tests.support.services import administered, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -32,16 +32,6 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark]
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is new is noticed."""
     monkeypatch.setattr(model, "TOPICS_REFRESH_SECS", 0.3)
-
-
-@pytest.fixture
-def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Callable[..., Export]:
-    """Makes exports of fresh topics: export(2, isolation="read_uncommitted")."""
-
-    def make(count: int = 1, **scalars: Any) -> Export:
-        return Export(kafka, topic(count), tmp_path, fresh_name("app"), scalars=scalars)
-
-    return make
 
 
 def delete(e: Export, topic: str) -> None:
@@ -69,11 +59,9 @@ def is_exact(e: Export, offsets: int) -> None:
     assert sum(len(e.offsets(name)) for name in e.tables()) == offsets
 
 
-def test_two_topics_go_into_one_set_of_tables(
-    export: Callable[..., Export], topic: Callable[..., str], spark: Any
-) -> None:
+def test_two_topics_go_into_one_set_of_tables(exports: Exports, topic: Callable[..., str], spark: Any) -> None:
     """ONCE per topic, though partition numbers and offsets are the same; a topic that is added later joins in."""
-    e, other = export(2), topic(1)
+    e, other = exports(2), topic(1)
     produce(e.kafka, e.topic, {0: mixed(60), 1: mixed(40, first=100)})
     produce(e.kafka, other, {0: mixed(50, first=200)})
     e.run(spark)
@@ -106,10 +94,10 @@ def file_tags(e: Export, event_type: str) -> Iterator[dict[str, str]]:
 
 @pytest.mark.long
 def test_a_row_of_one_topic_under_another_is_found_by_the_audit(
-    export: Callable[..., Export], topic: Callable[..., str], spark: Any
+    exports: Exports, topic: Callable[..., str], spark: Any
 ) -> None:
     """Coordinates are those of a topic: the same partition and offset of another one is no match, but a clash there."""
-    first, other = export(), topic()
+    first, other = exports(), topic()
     e = first.with_(topics=[first.topic, other])
     produce(e.kafka, e.topic, {0: [event("order", 1), event("order", 2)]})
     produce(e.kafka, other, {0: [event("click", 1), event("click", 2)]})
@@ -174,11 +162,11 @@ STATIC = {"assignment": "static", "partitions": "0/1"}
     "assignment", [pytest.param({}, id="group"), seldom(STATIC, id="static")]
 )
 def test_partitions_that_are_added_begin_at_their_first_record(
-    export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch, assignment: dict[str, str]
+    exports: Exports, spark: Any, monkeypatch: pytest.MonkeyPatch, assignment: dict[str, str]
 ) -> None:
     """While the task runs, and although the first position was the latest: what is in them before they are noticed."""
     monkeypatch.setattr(model, "TOPICS_REFRESH_SECS", 2.0)
-    e = export(first_position="latest", **assignment)
+    e = exports(first_position="latest", **assignment)
     produce(e.kafka, e.topic, {0: mixed(20)})
     with e.going(spark):
         wait_until(at(e, 19), 120, "anchored at the end")
@@ -202,11 +190,11 @@ def partitions(e: Export) -> int:
 
 @pytest.mark.parametrize("more", [5, seldom(60)], ids=["fewer records than before", "more records than before"])
 def test_a_topic_that_is_made_again_stops_the_running_task(
-    export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch, more: int
+    exports: Exports, spark: Any, monkeypatch: pytest.MonkeyPatch, more: int
 ) -> None:
     """MONOTONE: with more records than before it is only its id that tells; not one of them reaches a table."""
     monkeypatch.setattr(model, "TOPICS_REFRESH_SECS", 30.0)
-    e = export(poll_secs=4)
+    e = exports(poll_secs=4)
     produce(e.kafka, e.topic, {0: mixed(20)})
     with e.going(spark) as task:
         wait_until(at(e, 19), 120, "the first topic is exported")
@@ -224,10 +212,10 @@ def test_a_topic_that_is_made_again_stops_the_running_task(
 
 
 def test_a_log_that_is_shorter_than_the_tables_stops_the_running_task(
-    export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch
+    exports: Exports, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """MONOTONE: the same topic, but its end lies below the position, three times in a row."""
-    e = export()
+    e = exports()
     produce(e.kafka, e.topic, {0: mixed(20)})
     monkeypatch.setattr(truncation, "TRUNCATION_SECS", 0.1)
     ends, marks = TopicReader.end_offsets, TopicReader.high_watermarks
@@ -249,10 +237,10 @@ def shorter(real: Callable[..., dict[TopicPartition, int]]) -> Callable[..., dic
 
 @pytest.mark.long
 def test_static_tasks_export_their_shares_one_after_the_other(
-    export: Callable[..., Export], topic: Callable[..., str], spark: Any
+    exports: Exports, topic: Callable[..., str], spark: Any
 ) -> None:
     """0/2 and 1/2 make the whole of two topics; a list too; the group offsets are there for lag tools."""
-    first, other = export(3), topic(2)
+    first, other = exports(3), topic(2)
     e = first.with_(topics=[first.topic, other], assignment="static")
     produce(e.kafka, e.topic, {partition: mixed(20, first=100 * partition) for partition in range(3)})
     produce(e.kafka, other, {partition: mixed(10, first=1000 + 100 * partition) for partition in range(2)})
@@ -273,11 +261,9 @@ def test_static_tasks_export_their_shares_one_after_the_other(
 
 
 @pytest.mark.parametrize("static", [False, seldom(True)], ids=["group", "static"])
-def test_a_task_for_which_no_partition_is_left_is_caught_up(
-    export: Callable[..., Export], spark: Any, static: bool
-) -> None:
+def test_a_task_for_which_no_partition_is_left_is_caught_up(exports: Exports, spark: Any, static: bool) -> None:
     """More tasks than partitions: `--until-caught-up` ends while the other task goes on, and takes nothing from it."""
-    e = export()
+    e = exports()
     produce(e.kafka, e.topic, {0: mixed(10)})
     spare = e.with_(assignment="static", partitions="1/2") if static else e
     with e.going(spark) as task:

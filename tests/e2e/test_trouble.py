@@ -28,8 +28,9 @@ from exporter.protocol.condemn import Poisoned, spare
 from exporter.rounds import rounds
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
-from tests.support.lakes import NOON, Export, Going, event, millis, mixed, running, wait_until, wrong_places
+from tests.support.lakes import NOON, Export, Exports, Going, event, millis, mixed, wait_until, wrong_places
 from tests.support.naive import assert_each_once
+from tests.support.processes import running
 from tests.support.services import Record, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -39,9 +40,9 @@ ANY_TIME = {"message.timestamp.after.max.ms": str(2**63 - 1)}
 
 
 @pytest.fixture
-def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Export:
+def export(exports: Exports) -> Export:
     """Two partitions that take any timestamp."""
-    return Export(kafka, topic(2, ANY_TIME), tmp_path, fresh_name("app"))
+    return exports(2, config=ANY_TIME)
 
 
 def test_kafka_timestamps_in_micro_and_nanoseconds_make_dead_letters_and_stop_nobody(
@@ -84,7 +85,7 @@ def test_a_record_that_unpacks_to_more_than_the_heap_becomes_a_dead_letter_of_it
     (row,) = [row for row in export.rows(DEAD_LETTERS) if row["_kafka"]["offset"] == 40]
     assert (row["stage"], len(row["value"])) == ("size", ranges.WHOLE_BYTES_MAX)
     assert row["reason"] == f"too_long: {size} bytes, the limit is 10000000, the first {len(row['value'])} are kept"
-    assert export.audit(spark).clean
+    export.proven(spark)
 
 
 def damage(folder: Path, topic: str, batch: int) -> None:
@@ -159,7 +160,7 @@ def test_a_batch_that_is_damaged_on_the_broker_holds_up_its_partition_until_it_i
         assert [row["_kafka"]["offset"] for row in rows] == [*range(10, 20)]
         assert all(row["key"] is row["value"] is None and "cannot be read" in row["reason"] for row in rows)
         assert len(e.placed()) == 70 and all(len(found) == 1 for found in e.placed().values())
-        assert e.audit(spark).clean
+        e.proven(spark)
         with pytest.raises(NothingToRepair):
             skipped(e, spark, "0:10-19", apply=True)
 

@@ -5,15 +5,14 @@ It used to fail whole rounds, down to a single record, which was then taken for 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from exporter.errors import ConfigError
-from tests.support.lakes import Export, mixed, wait_until, wrong_places
-from tests.support.services import fresh_name, produce
+from tests.support.lakes import Exports, mixed, wait_until, wrong_places
+from tests.support.services import produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -22,10 +21,10 @@ BLOCKED = "day=2026-01-29"
 
 @pytest.mark.long
 def test_a_table_whose_files_cannot_be_written_is_parked_and_the_others_go_on(
-    kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any
+    kafka: str, exports: Exports, tmp_path: Path, spark: Any
 ) -> None:
     """No record is condemned for it; once they can be written, it catches up by itself."""
-    e = Export(kafka, topic(2), tmp_path, fresh_name("app"))
+    e = exports(2)
     produce(kafka, e.topic, {0: mixed(50), 1: mixed(50, first=1000)})
     e.run(spark)
     for path in (e.folder("order") / BLOCKED).iterdir():
@@ -47,10 +46,10 @@ def test_a_table_whose_files_cannot_be_written_is_parked_and_the_others_go_on(
 
 
 def test_a_start_that_nothing_but_a_user_can_help_says_what_is_in_the_way(
-    kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any
+    kafka: str, exports: Exports, spark: Any
 ) -> None:
     """Exit 2 and the path: not 75, for no other task is at work. Once it is away, the same start exports all."""
-    e = Export(kafka, topic(1), tmp_path, fresh_name("app"))
+    e = exports()
     produce(kafka, e.topic, {0: mixed(20)})
     e.folder("order").parent.mkdir()
     e.folder("order").write_text("no folder")

@@ -19,8 +19,9 @@ from exporter.core.valid_through import as_ms
 from exporter.local.broker import create_topic
 from exporter.operate.offsets_view import offset_rows
 from offsets.ranges import TopicPartition
-from tests.support.lakes import NOON, ROOT, Export, event, millis, seldom, wait_until
+from tests.support.lakes import NOON, Export, event, millis, seldom, wait_until
 from tests.support.naive_through import assert_valid_through
+from tests.support.processes import ROOT
 from tests.support.services import fresh_name
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,8 @@ from exporter.cli.main import _exit_code, cli
 from exporter.core.routing import DEAD_LETTERS
 from exporter.faults import Fault
 from tests.support import naive
-from tests.support.lakes import DDL, S3_GROUP, Export, bad, event, running
-from tests.support.places import Place
+from tests.support.lakes import DDL, S3_GROUP, Export, Exports, bad, event
+from tests.support.processes import running
 from tests.support.services import Record, fresh_name, produce
 from tests.support.sessions import Kept
 
@@ -52,9 +51,13 @@ class Verbs:
 
 @pytest.fixture
 def verbs(
-    kafka: str, topic: Callable[..., str], dynamodb: str, tmp_path: Path, place: Place, spark: Any,
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-) -> Verbs:  # fmt: skip
+    exports: Exports,
+    dynamodb: str,
+    tmp_path: Path,
+    spark: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Verbs:
     """Of an export with a write-ahead log, of two partitions."""
     monkeypatch.setattr("exporter.spark.session.start", lambda *_, **__: Kept(spark))
     monkeypatch.setattr("exporter.spark.session.starting", lambda *_, **__: lambda: Kept(spark))
@@ -63,7 +66,7 @@ def verbs(
         "wal_table": fresh_name("wal"), "wal_endpoint": dynamodb, "event_time_late_max_secs": 0,
         "carried_bytes_max": 0, "round_records_max": 60, "roll_records_max": 20,
     }  # fmt: skip
-    return Verbs(Export(kafka, topic(2), tmp_path, fresh_name("app"), types=OLD, scalars=scalars, at=place), capsys)
+    return Verbs(exports(2, types=OLD, **scalars), capsys)
 
 
 def records(count: int, first: int) -> list[Record]:

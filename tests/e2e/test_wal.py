@@ -6,18 +6,16 @@ import json
 import logging
 import re
 import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from threading import Event
 from typing import Any
 
 import pytest
 from kafka import TopicPartition as KafkaTopicPartition
 
-import exporter.protocol.commit
 import exporter.task.group_offset
-import exporter.wal.journal
 from exporter.core.routing import DEAD_LETTERS
+from exporter.drill import kills
 from exporter.errors import CannotRepair, InvariantBroken
 from exporter.faults import Fault
 from exporter.kafka.topics import FirstPosition
@@ -36,17 +34,20 @@ from tests.support.lakes import (
     EVERYWHERE_SELDOM,
     Crash,
     Export,
+    Exports,
     Going,
     mixed,
+    struck,
     wait_until,
     wrong_places,
 )
-from tests.support.places import Place
 from tests.support.services import administered, fresh_name, produce
 from tests.support.wals import Log
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
+OF_A_PROCESS = {Fault.BEFORE_SPARK, Fault.AFTER_SPARK, Fault.AFTER_JOIN, Fault.IN_REBALANCE, Fault.BEFORE_STAGED_FILE}
+"""And of its workers: they are passed before a service is made, or elsewhere."""
 TYPES = (DEAD_LETTERS, "click", "order", "payment")
 
 
@@ -56,9 +57,9 @@ def log(dynamodb: str) -> Log:
 
 
 @pytest.fixture
-def export(kafka: str, topic: Callable[..., str], tmp_path: Path, place: Place, log: Log) -> Export:
+def export(exports: Exports, log: Log) -> Export:
     """Two partitions, with a log that is required."""
-    return log.of(Export(kafka, topic(2), tmp_path, fresh_name("app"), at=place))
+    return log.of(exports(2))
 
 
 def rows(e: Export, spark: Any) -> dict[tuple[str, int], OffsetRow]:
@@ -88,37 +89,24 @@ def is_level(e: Export, spark: Any, log: Log) -> None:
         assert newest[name, partition] == row.logged <= row.position.offset
 
 
-STRIKES = (
-    Fault.BEFORE_WAL_STARTED,
-    Fault.AFTER_WAL_STARTED,
-    Fault.BEFORE_WAL_COMPLETED,
-    Fault.AFTER_WAL_COMPLETED,
-    Fault.BEFORE_GROUP_OFFSET,
-)
+STRIKES = [one for one in kills.POINTS if one[0] not in OF_A_PROCESS | {Fault.IN_LEASE_RENEWAL}]
 
 
 @EVERYWHERE_SELDOM
-def test_a_kill_between_any_two_steps_of_a_commit_is_made_good_by_the_next_start(
-    export: Export, spark: Any, log: Log, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Started | Delta | completed | group offset: each start meets what the one before left, and is struck itself."""
-    e = export
-    struck: list[Fault] = []
-    at: list[Fault] = []
+def test_a_task_that_ends_at_any_point_is_made_good_by_the_next_start(export: Export, spark: Any, log: Log) -> None:
+    """Each start meets what the one before left, and is struck itself; the drill kills real ones at the same points.
 
-    def point(fault: Fault, what: str = "") -> None:
-        if at and fault is at[0]:
-            struck.append(at.pop())
-            raise Crash(fault)
-
-    for module in (exporter.wal.journal, exporter.protocol.commit, exporter.task.group_offset):
-        monkeypatch.setattr(module, "point", point)
+    Of a commit these are: started | Delta | completed | group offset. The first makes the tables, the last switches the
+    configuration.
+    """
+    e = log.of(export, round_records_max=120, roll_records_max=20, carried_bytes_max=4_000)
     left: dict[Fault, int] = {}
-    for number, fault in enumerate(STRIKES):
-        produce_more(e, 100 * number)
-        at[:] = [fault]
-        with pytest.raises(Crash):
-            e.run(spark)
+    for number, (fault, passing) in enumerate(STRIKES):
+        if fault is Fault.AFTER_SEAL:
+            e = e.with_({**DDL, "payment": DDL["payment"] + ", x INT"})
+        produce_more(e, 200 * number, 150)
+        with struck(f"{fault.value}:raise:{passing}", by=Crash):
+            e.with_(group=fresh_name("group")).run(spark)
         left[fault] = log.states()["started"]
         if fault is Fault.BEFORE_WAL_COMPLETED:
             with e.bench(spark) as bench:
@@ -126,7 +114,6 @@ def test_a_kill_between_any_two_steps_of_a_commit_is_made_good_by_the_next_start
             steps = [step for one in planned.partitions for step in one.steps]
             assert any(step.startswith("complete in the log:") for step in steps), steps
             assert "finish log" in {row.verdict for row in rows(e, spark).values()}
-    assert struck == [*STRIKES]
     assert left[Fault.AFTER_WAL_STARTED] > 0 and left[Fault.BEFORE_WAL_COMPLETED] > 0
     e.run(spark)
     is_level(e, spark, log)

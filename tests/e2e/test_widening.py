@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import struct
-from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections import defaultdict
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from exporter import faults
 from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import ConfigError, FoundProblem
-from exporter.faults import InjectedFault
 from exporter.operate.check.check import check_tables
 from exporter.operate.letters.replay import Replay
 from exporter.operate.start_plan import start_plan
-from tests.support.lakes import Crash, Export, crash_after, event
-from tests.support.services import Record, fresh_name, produce
+from tests.support.lakes import Export, Exports, crashed_after, event, struck
+from tests.support.services import Record, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -49,9 +45,9 @@ def mixed(count: int, first: int = 0) -> list[Record]:
 
 
 @pytest.fixture
-def export(kafka: str, topic: Callable[..., str], tmp_path: Path) -> Export:
+def export(exports: Exports) -> Export:
     """Two partitions, the narrow types."""
-    return Export(kafka, topic(2), tmp_path, fresh_name("app"), types=OLD)
+    return exports(2, types=OLD)
 
 
 def rows(e: Export, spark: Any, name: str) -> list[dict[str, Any]]:
@@ -111,9 +107,7 @@ def test_a_wider_column_takes_what_was_too_large_and_what_was_replayed(export: E
 
 
 @pytest.mark.long
-def test_what_is_to_be_drained_under_the_old_types_goes_into_the_widened_table(
-    export: Export, spark: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_to_be_drained_under_the_old_types_goes_into_the_widened_table(export: Export, spark: Any) -> None:
     """Two tasks are given the new settings one after the other: the second finds the table widened, and behind.
 
     Until then its type is parked under the old settings, for its table is no longer as they declare it. The switch of
@@ -123,13 +117,10 @@ def test_what_is_to_be_drained_under_the_old_types_goes_into_the_widened_table(
     produce(export.kafka, export.topic, {0: mixed(20), 1: mixed(20)})
     export.run(spark)
     produce(export.kafka, export.topic, {1: mixed(20, first=20)})
-    with monkeypatch.context() as patch, pytest.raises(Crash):
-        crash_after(patch, "click")
+    with crashed_after("click"):
         export.with_(**second).run(spark)
     wider = export.with_(NEW, type_widening=True)
-    with monkeypatch.context() as patch, pytest.raises(InjectedFault):
-        patch.setattr(faults, "_passed", Counter())
-        patch.setenv("EXPORTER_FAULTS", "after_seal:raise:2")
+    with struck("after_seal:raise:2"):
         wider.with_(**first).run(spark)
     wider.with_(**first).run(spark)
     with pytest.raises(FoundProblem, match=r"table order .*column id is long in the table"):

@@ -18,7 +18,7 @@ import tempfile
 from email.utils import formatdate
 from pathlib import Path
 
-from exporter.local.server import LocalServer, accepts, free_ports
+from exporter.local.server import LocalServer
 from exporter.spark.jars import cache_folder
 
 VERSION = "3.35.0"
@@ -41,31 +41,26 @@ class Azurite(LocalServer):
     def __init__(self) -> None:
         """Installs it if it is not there yet. Raises NoAzurite."""
         self._script = _installed() / "node_modules" / ".bin" / "azurite-blob"
-        super().__init__("Azurite", Path(tempfile.mkdtemp(prefix="exporter-azurite-")))
-        (self._port,) = free_ports(1)
+        super().__init__("Azurite", "azurite")
 
     @property
     def environment(self) -> dict[str, str]:
         """Variables by which this process and its children find it."""
         return {
             "AZURE_STORAGE_USE_EMULATOR": "true",
-            "AZURITE_BLOB_STORAGE_URL": f"http://127.0.0.1:{self._port}",
+            "AZURITE_BLOB_STORAGE_URL": self.endpoint,
             "AZURE_STORAGE_ACCOUNT_KEY": KEY,
         }
 
-    def start(self) -> None:
-        """Start, or start again on the same port, with an empty container. Does nothing if it runs."""
-        if self.running:
-            return
-        log = self._folder / "azurite.log"
+    def _command(self) -> list[str]:
+        """See LocalServer."""
         quiet = ["--disableTelemetry", "--silent", "--loose", "--skipApiVersionCheck", "--inMemoryPersistence"]
-        self._run([str(self._script), *quiet, "--blobHost", "127.0.0.1", "--blobPort", str(self._port)], log)
-        try:
-            self._wait_until(lambda: accepts(self._port), "Azurite did not start", log)
-            _make_container(self._port)
-        except BaseException:
-            self.kill()
-            raise
+        return [str(self._script), *quiet, "--blobHost", "127.0.0.1", "--blobPort", str(self._port)]
+
+    def _begin(self) -> None:
+        """See LocalServer; its container is empty again."""
+        super()._begin()
+        _make_container(self._port)
 
 
 def _installed() -> Path:

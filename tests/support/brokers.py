@@ -61,8 +61,8 @@ class Node(Broker):
         user = f"SCRAM-SHA-512=[name={USER},password={PASSWORD}]"
         alone = ["--standalone", "--add-scram", user] if self._number == 1 else []
         tool = ["kafka.tools.StorageTool", "format", *alone, "-t", self._cluster]
-        self._run([*java, *tool, "-c", str(self._folder / "server.properties")], self.log_path)
-        assert self._wait_for_end(failed, self.log_path) == 0, self.log_path.read_text()
+        self._run([*java, *tool, "-c", str(self._folder / "server.properties")])
+        assert self._wait_for_end(failed) == 0, self.log_path.read_text()
 
     def hang(self) -> None:
         """It answers nothing until `wake`."""

@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from exporter.local.children import kill_quietly, session_members
-from exporter.local.server import LocalServer, accepts, free_ports
+from exporter.local.server import LocalServer, accepts
 from exporter.spark.jars import find_java
 
 EXECUTOR = b"CoarseGrainedExecutorBackend"
@@ -30,9 +30,8 @@ class Daemon(LocalServer):
     """One of Spark's own, by the class of its name. options: of its command line."""
 
     def __init__(self, kind: str, host: str, options: Sequence[str], java_options: str = "") -> None:
-        super().__init__(f"Spark {kind}", Path(tempfile.mkdtemp(prefix=f"spark-{kind.lower()}-")))
-        self._port, web = free_ports(2)
-        self._host, self._log = host, self._folder / "log"
+        super().__init__(f"Spark {kind}", f"spark-{kind.lower()}", ports=2)
+        self._host = host
         home = Path(find_spec("pyspark").submodule_search_locations[0])  # type: ignore[union-attr,index]
         told = {
             "SPARK_HOME": str(home),
@@ -43,25 +42,23 @@ class Daemon(LocalServer):
             "JAVA_HOME": str(find_java().parent.parent.resolve()),
             "PYTHONPATH": os.pathsep.join(filter(None, [os.getcwd(), os.environ.get("PYTHONPATH")])),
         }
-        self._command = [
+        self._line = [
             *("env", *(f"{name}={text}" for name, text in told.items())),
             *(str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind.lower()}.{kind}"),  # nothing between
-            *("--host", host, "--port", str(self._port), "--webui-port", str(web), *options),
+            *("--host", host, "--port", str(self._port), "--webui-port", str(self._ports[0]), *options),
         ]
 
-    def start(self) -> None:
-        """Raises DependencyUnreachable with the end of its log."""
-        if self.running:
-            return
-        self._run(self._command, self._log)
-        self._wait_until(self._ready, "it does not listen", self._log)
+    def _command(self) -> list[str]:
+        """See LocalServer."""
+        return self._line
 
     def _ready(self) -> bool:
+        """See LocalServer."""
         return accepts(self._port, self._host)
 
     def says(self, text: str) -> bool:
         """Whether its log has a text."""
-        return text in self._log.read_text("utf-8", "replace")
+        return text in self.log_path.read_text("utf-8", "replace")
 
 
 class Master(Daemon):

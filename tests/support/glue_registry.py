@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import logging
 import sys
-import tempfile
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from exporter.local.server import CREDENTIALS, LocalServer, accepts, free_ports
+from exporter.local.server import CREDENTIALS, LocalServer
 
 REGISTRY = "shop"
 
@@ -24,13 +22,7 @@ class LocalGlue(LocalServer):
     """One, with one registry; as a context manager it runs inside the block."""
 
     def __init__(self) -> None:
-        super().__init__("Glue", Path(tempfile.mkdtemp(prefix="exporter-glue-")))
-        (self._port,) = free_ports(1)
-
-    @property
-    def endpoint(self) -> str:
-        """Address for clients; the same over restarts."""
-        return f"http://127.0.0.1:{self._port}"
+        super().__init__("Glue", "glue")
 
     @property
     def client(self) -> Any:
@@ -42,14 +34,13 @@ class LocalGlue(LocalServer):
             aws_access_key_id="local", aws_secret_access_key="local",
         )  # fmt: skip
 
-    def start(self) -> None:
-        """Start, or start again on the same port, with an empty registry. Raises DependencyUnreachable."""
-        if self.running:
-            return
-        log = self._folder / "glue.log"
-        self._run([sys.executable, __file__, str(self._port)], log)
-        failed = f"Glue did not start on {self.endpoint}"
-        self._wait_until(lambda: accepts(self._port), failed, log)
+    def _command(self) -> list[str]:
+        """See LocalServer."""
+        return [sys.executable, __file__, str(self._port)]
+
+    def _begin(self) -> None:
+        """See LocalServer; its registry is empty again."""
+        super()._begin()
         self.client.create_registry(RegistryName=REGISTRY)
 
     def add(self, schema: str, text: str, kind: str = "AVRO") -> UUID:

@@ -10,16 +10,12 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import signal
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -31,6 +27,7 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka import TopicPartition as KafkaTopicPartition
 
+from exporter import faults
 from exporter.arrow.own_columns import KAFKA_COLUMN, KAFKA_TYPE
 from exporter.core.backoff import Backoff
 from exporter.core.order import StagingOrder
@@ -45,7 +42,6 @@ from exporter.kafka.topics import TopicReader
 from exporter.lake.change import Change
 from exporter.lake.lake import Lake
 from exporter.lake.schema import table_schema
-from exporter.local.children import scratch_in
 from exporter.operate.audit.report import AuditReport
 from exporter.protocol.commit import DeltaCommitter
 from exporter.settings.load import load
@@ -62,7 +58,6 @@ from tests.support.days import partition_of
 from tests.support.places import File, Folder, Place
 from tests.support.services import Record, fresh_name
 
-ROOT = Path(__file__).parents[2]
 DDL: dict[str, str] = {
     "order": "id BIGINT, amount DECIMAL(12,2), note STRING",
     "click": "id BIGINT, page STRING",
@@ -73,10 +68,7 @@ DDL: dict[str, str] = {
 NOON = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
 """Kafka timestamp of records that do not say otherwise."""
 RUN_SECS_MAX = 120.0
-END_SECS_MAX = 120.0
 GONE_SECS_MAX = 60.0
-QUICK_JAVA = "-XX:TieredStopAtLevel=1"
-"""Tasks of tests live for seconds: their JVM's second compiler would not pay off."""
 
 
 def seldom(*values: Any, id: str | None = None) -> Any:
@@ -235,6 +227,12 @@ class Export:
         with self.bench(spark) as bench:
             return audit(bench.lake, bench.topics, bench.routing)
 
+    def proven(self, spark: Any) -> AuditReport:
+        """The same, which has to be nothing."""
+        report = self.audit(spark)
+        assert report.clean, report.as_text()
+        return report
+
     def run(self, spark: Any) -> Any:
         """Export in this process until caught up; the finished service, for its totals."""
         with self.service(spark) as service, gone_whole():
@@ -317,6 +315,22 @@ class Export:
         folder = f"{table_folder(event_type)}/"
         found = {file.path.removeprefix(folder) for file in self.place.files(folder.rstrip("/"))}
         return {path for path in found if path.startswith("day=") and path.endswith(".parquet")}
+
+
+Exports = Callable[..., Export]
+"""(partitions=1, config of the topic=None, fields of Export, other settings) -> one of a fresh topic and app."""
+
+
+def exports_of(kafka: str, topic: Callable[..., str], root: Path, place: Place) -> Exports:
+    """See the fixture `exports`."""
+
+    def make(partitions: int = 1, config: Mapping[str, str] | None = None, **given: Any) -> Export:
+        own = {one.name: given.pop(one.name) for one in fields(Export) if one.name in given}
+        known = {"kafka": kafka, "root": root, "app": fresh_name("app"), "at": None if "root" in own else place}
+        made = {} if "topic" in own else {"topic": topic(partitions, config)}
+        return Export(**{**known, **made, **own, "scalars": {**own.get("scalars", {}), **given}})
+
+    return make
 
 
 class Going:
@@ -454,12 +468,10 @@ def gone_whole() -> Iterator[None]:
         raise
 
 
-def crash_after(monkeypatch: pytest.MonkeyPatch, landing: str) -> None:
-    """From now on only the commits of `landing` arrive; when one has, the next other one ends the process."""
+@contextmanager
+def crashed_after(landing: str) -> Iterator[None]:
+    """In here only the commits of `landing` arrive; when one has, the next other one ends the process."""
     real, there = DeltaCommitter.commit, threading.Event()
-    monkeypatch.setattr(
-        "exporter.task.service.COMMIT_THREADS", 8
-    )  # those that wait must not keep `landing` from its turn
 
     def commit(self: DeltaCommitter, event_type: str, claims: Any) -> Report:
         if event_type != landing:
@@ -469,7 +481,33 @@ def crash_after(monkeypatch: pytest.MonkeyPatch, landing: str) -> None:
         there.set()
         return report
 
-    monkeypatch.setattr(DeltaCommitter, "commit", commit)
+    with pytest.raises(Crash), pytest.MonkeyPatch.context() as patch:
+        # those that wait must not keep `landing` from its turn
+        patch.setattr("exporter.task.service.COMMIT_THREADS", 8)
+        patch.setattr(DeltaCommitter, "commit", commit)
+        yield
+
+
+@contextmanager
+def armed(points: str, strike: Callable[[faults.Armed], None] = faults._strike) -> Iterator[None]:
+    """In here points are armed in this process, and have been passed at last. points: as EXPORTER_FAULTS has them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(faults, "_passed", Counter())
+        patch.setattr(faults, "_strike", strike)
+        patch.setenv(faults.VARIABLE, points)
+        yield
+        assert faults._passed.total() > 0, f"{points}: not passed"
+
+
+@contextmanager
+def struck(points: str, by: type[BaseException] = InjectedFault) -> Iterator[None]:
+    """What is done in here ends at an armed point, and nowhere else."""
+
+    def strike(found: faults.Armed) -> None:
+        raise by(found.name)
+
+    with pytest.raises(by), armed(points, strike):
+        yield
 
 
 def deadly(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -499,111 +537,6 @@ def delete_before(export: Export, offset: int, partition: int = 0) -> None:
         admin.close()
 
 
-MAIN = "from exporter.entry import main; main()"
-
-
-class Process:
-    """`exporter run`, or another verb, as a process group of its own; its log and its scratch files are in the root."""
-
-    def __init__(
-        self,
-        export: Export,
-        *flags: str,
-        faults: str = "",
-        env: Mapping[str, str] | None = None,
-        verb: str = "run",
-        program: str = MAIN,
-    ) -> None:
-        """program: what its Python is to do."""
-        self.log = export.root / f"{fresh_name('run')}.log"
-        self.scratch = self.log.with_suffix(".it's scratch")
-        command = [sys.executable, "-c", program, *verb.split(), "--config", str(export.write()), *flags]
-        clean = {name: text for name, text in os.environ.items() if not name.startswith("EXPORTER_FAULTS")}
-        extra = {"PYTHONPATH": str(ROOT), "JDK_JAVA_OPTIONS": QUICK_JAVA, **scratch_in(self.scratch), **(env or {})}
-        extra |= {"EXPORTER_FAULTS": faults} if faults else {}
-        with self.log.open("wb") as log:
-            self.popen = subprocess.Popen(
-                command, env=clean | extra, cwd=extra["PYTHONPATH"], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                start_new_session=True,
-            )  # fmt: skip
-
-    @property
-    def pid(self) -> int:
-        return self.popen.pid
-
-    @property
-    def text(self) -> str:
-        return self.log.read_text(errors="replace")
-
-    def signal_group(self, number: int) -> None:
-        os.killpg(self.pid, number)
-
-    def works_for(self, secs: float) -> None:
-        """It does, and commits after that."""
-        until = time.monotonic() + secs
-        while time.monotonic() < until and self.popen.poll() is None:
-            time.sleep(0.1)  # pace of the looks, bounded by `until`
-        landed = self.text.count("commit_landed")
-        wait_until(lambda: self.popen.poll() is not None or self.text.count("commit_landed") > landed, 60, "a commit")
-        assert self.popen.poll() is None, self.text[-4000:]
-
-    def wait(self, secs: float = END_SECS_MAX) -> int:
-        """The exit code; negative for a signal."""
-        try:
-            return self.popen.wait(secs)
-        except subprocess.TimeoutExpired:
-            raise AssertionError(f"still running after {secs} s\n{self.text[-4000:]}") from None
-
-    def wait_for(self, text: str, secs: float = END_SECS_MAX) -> None:
-        """Until its log holds `text`."""
-
-        def seen() -> bool:
-            assert text in self.text or self.popen.poll() is None, f"ended without {text!r}\n{self.text[-4000:]}"
-            return text in self.text
-
-        wait_until(seen, secs, f"{text!r} in the log of the task\n{self.text[-2000:]}")
-
-    def quiet_events(self, *allowed: str) -> list[dict[str, Any]]:
-        """What it has said, if each line is an event and none but the allowed ones is a warning or holds a trace."""
-        events = [json.loads(line) for line in self.text.splitlines()]
-        loud = [one for one in events if one["level"] not in ("debug", "info") and one["event"] not in allowed]
-        assert loud == []
-        assert "Traceback" not in self.text and "\\tat " not in self.text
-        return events
-
-    def stopped(self) -> bool:
-        """Whether it is held by SIGSTOP."""
-        return state_of(self.pid) == "T"
-
-    def members(self) -> list[int]:
-        """Every living process of its group."""
-        return [pid for pid in process_ids() if group_of(pid) == self.pid]
-
-    def end(self) -> None:
-        """SIGKILL to whatever of it is left."""
-        if self.members():
-            os.killpg(self.pid, signal.SIGKILL)
-        self.popen.wait(10)
-        shutil.rmtree(self.scratch, ignore_errors=True)
-
-
-@contextmanager
-def running(
-    export: Export,
-    *flags: str,
-    faults: str = "",
-    env: Mapping[str, str] | None = None,
-    verb: str = "run",
-    program: str = MAIN,
-) -> Iterator[Process]:
-    """A task of its own process; nothing of it is left afterwards."""
-    process = Process(export, *flags, faults=faults, env=env, verb=verb, program=program)
-    try:
-        yield process
-    finally:
-        process.end()
-
-
 @contextmanager
 def writing(kafka: str, topic: str, partitions: int = 2, per_sec: int = 300) -> Iterator[None]:
     """Somebody else writes to all partitions meanwhile."""
@@ -631,38 +564,3 @@ def writing(kafka: str, topic: str, partitions: int = 2, per_sec: int = 300) -> 
         thread.join(10)
         assert producer.flush(30) == 0
         assert not failed
-
-
-def process_ids() -> list[int]:
-    return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
-
-
-def _stat(pid: int) -> list[str]:
-    """The fields of /proc/<pid>/stat after the command's name: state, parent, group, ..."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
-        return []
-
-
-def state_of(pid: int) -> str:
-    fields = _stat(pid)
-    return fields[0] if fields else ""
-
-
-def group_of(pid: int) -> int:
-    """Process group of a living process; 0 for one that is gone or a zombie."""
-    fields = _stat(pid)
-    return int(fields[2]) if fields and fields[0] not in "ZX" else 0
-
-
-def descendants(pid: int) -> list[int]:
-    """Living processes that have `pid` among their ancestors."""
-    parents = {child: int(fields[1]) for child in process_ids() if (fields := _stat(child)) and fields[0] not in "ZX"}
-    found, waiting = [], [pid]
-    while waiting:
-        parent = waiting.pop()
-        children = [child for child, of in parents.items() if of == parent]
-        found += children
-        waiting += children
-    return found

@@ -132,9 +132,7 @@ def syncs_seen(session: Any, folder: Path, seen: Callable[[Path], None]) -> Iter
         raise error
 
 
-def arm(
-    session: Any, table: str, *, replies: int = 0, retries: int = 0, requests: int = 0, syncs: int = 0
-) -> None:
+def arm(session: Any, table: str, *, replies: int = 0, retries: int = 0, requests: int = 0, syncs: int = 0) -> None:
     """What happens to the next commits of a table, by its folder.
 
     syncs: so many data files cannot be brought to disk.

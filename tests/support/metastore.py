@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 
 import pyspark
 
-from exporter.local.server import QUICK_START, LocalServer, accepts, free_ports
+from exporter.local.server import QUICK_START, LocalServer
 from exporter.spark.jars import find_java
 
 
@@ -16,19 +15,15 @@ class LocalMetastore(LocalServer):
     """One metastore; as a context manager it runs inside the block."""
 
     def __init__(self) -> None:
-        super().__init__("Hive metastore", Path(tempfile.mkdtemp(prefix="exporter-metastore-")))
-        (self._port,) = free_ports(1)
+        super().__init__("Hive metastore", "metastore")
 
     @property
     def uri(self) -> str:
         """Address for clients; the same over restarts, as are the tables."""
         return f"thrift://127.0.0.1:{self._port}"
 
-    def start(self) -> None:
-        """Raises DependencyUnreachable with the end of its log if it gets no further."""
-        if self.running:
-            return
-        log = self._folder / "metastore.log"
+    def _command(self) -> list[str]:
+        """See LocalServer."""
         told = {
             "javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={self._folder}/tables;create=true",
             "datanucleus.schema.autoCreateAll": "true",
@@ -39,10 +34,7 @@ class LocalMetastore(LocalServer):
         }
         jars = Path(pyspark.__file__).parent / "jars"
         opened = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in ("java.lang", "java.net", "java.util")]
-        self._run(
-            [str(find_java()), "-Xmx256m", *QUICK_START, *opened, *(f"-D{name}={text}" for name, text in told.items()),
-             "-cp", os.path.join(jars, "*"), "org.apache.hadoop.hive.metastore.HiveMetaStore", "-p", str(self._port)],
-            log,
-        )  # fmt: skip
-        failed = f"the metastore did not start on {self.uri}"
-        self._wait_until(lambda: accepts(self._port), failed, log)
+        return [
+            str(find_java()), "-Xmx256m", *QUICK_START, *opened, *(f"-D{name}={text}" for name, text in told.items()),
+            "-cp", os.path.join(jars, "*"), "org.apache.hadoop.hive.metastore.HiveMetaStore", "-p", str(self._port),
+        ]  # fmt: skip

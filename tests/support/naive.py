@@ -153,9 +153,7 @@ def _form(settings: Any, table: Any) -> dict[str, Any]:
     return {**{name: getattr(table, name) for name in names}, "frame": frame, "schemas": sorted(files)}
 
 
-def findings(
-    given: Any, compacted: bool = False, timed: bool = True, plain: Plain = NOTHING_PLAIN
-) -> list[str]:
+def findings(given: Any, compacted: bool = False, timed: bool = True, plain: Plain = NOTHING_PLAIN) -> list[str]:
     """One line per offset, file or table that is not as it must be, in the words of `exporter audit`; sorted.
 
     given: Export, Settings or Lake. compacted: a row whose record is gone is no finding. timed, plain: see Lake.
@@ -182,9 +180,7 @@ def findings(
     return sorted(found)
 
 
-def assert_each_once(
-    given: Any, compacted: bool = False, timed: bool = True, plain: Plain = NOTHING_PLAIN
-) -> None:
+def assert_each_once(given: Any, compacted: bool = False, timed: bool = True, plain: Plain = NOTHING_PLAIN) -> None:
     """Every record that the positions cover is in its tables or in the dead letters, exactly once, or filtered."""
     found = findings(given, compacted, timed, plain)
     assert not found, "\n".join(found)

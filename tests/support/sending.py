@@ -1,7 +1,7 @@
 """A to_kafka job without Spark, in a process of its own that can be killed: real transactions, real progress, a source
 that is made up, in parts that grow.
 
-    python -m tests.support.sending <bootstrap> <app> <topic> <rows>    exits as `exporter derive run` does
+    main(), with <bootstrap> <app> <topic> <rows>    exits as `exporter derive run` does
 """
 
 from __future__ import annotations
@@ -109,7 +109,3 @@ def main() -> None:
         except ExporterError as error:
             print(error, flush=True)
             sys.exit(error.exit_code)
-
-
-if __name__ == "__main__":
-    main()

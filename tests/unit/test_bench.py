@@ -23,7 +23,7 @@ from offsets.table_log import parse_commit, replay
 from tests.bench import pairs, rules, sparse
 from tests.bench.__main__ import PARTS
 from tests.bench.derive import Accounts, lags, live_bytes, written_bytes
-from tests.bench.desk import Desk, Filled, log_lines, settings_toml
+from tests.bench.desk import Desk, Filled, settings_toml
 from tests.bench.figures import (
     Outcome,
     Sample,
@@ -174,12 +174,6 @@ def test_each_type_of_the_part_rules_has_a_filter_and_two_computed_columns(tmp_p
     found = settings_load.load(path, {}, {})
     assert found.declared == plain.declared and len(found.types) == 10
     assert all(one.where and len(one.set) == 2 for one in found.types.values())
-
-
-def test_only_lines_of_json_are_taken_from_a_log() -> None:
-    """Progress lines are passed over; times become seconds since 1970."""
-    log = '10 s 5 read\n{"event": "a", "time": "1970-01-01T00:01:00Z"}\n{"event": "done"}\n'
-    assert [(line["event"], line["at"]) for line in log_lines(log)] == [("a", 60.0), ("done", 0.0)]
 
 
 def committed(lake: Path, version: int, files: int, produced: list[float], written: float) -> None:

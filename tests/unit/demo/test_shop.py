@@ -98,16 +98,6 @@ def test_the_fields_of_good_events_are_the_columns_of_their_schema() -> None:
     }
 
 
-def test_headers_repeat_the_type_only_when_asked_for() -> None:
-    """With the header, the type of a record can be found without its JSON."""
-    assert not any(event.headers for event in made())
-    for event in made(headers=True):
-        known = event.bad not in ("tombstone", "missing_type", "unknown_type")
-        name = event.event_type if known else "newsletter_opened"
-        assert event.headers in ([], [(events.TYPE_HEADER, name.encode())])
-        assert bool(event.headers) == (event.bad not in ("tombstone", "missing_type"))
-
-
 def test_each_bad_kind_is_bad_in_its_way() -> None:
     """Each kind is one fault and no other."""
     fields = {kind: [json.loads(event.value or b"") for event in only(kind)] for kind in BAD_KINDS[3:7]}

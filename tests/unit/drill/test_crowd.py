@@ -8,8 +8,8 @@ import pytest
 
 from exporter.drill.crowd import TABLES, figures, judge, record
 from exporter.drill.lateness import Period
-from exporter.drill.plain import PlainCommit
 from exporter.drill.run import NotAsItMust
+from exporter.local.plain import PlainCommit
 
 MERGED = PlainCommit("a", 1, 10.0, "host:1:x", "", "WRITE", 9, {"t-0": (-1, 5), "t-1": (-1, 3)}, {"t-0": "host:2:y"}, 2)
 OWN = PlainCommit("a", 2, 12.0, "host:2:y", "", "WRITE", 9, {"t-0": (5, 6)})

@@ -12,7 +12,6 @@ import pytest
 from exporter.arrow.own_columns import KAFKA_TYPE
 from exporter.drill import coordinated, drills, producer, routes
 from exporter.drill.kills import ELSEWHERE, POINTS
-from exporter.drill.plain import PlainLake, problems
 from exporter.drill.record import PARTS, Book, Moment, RunRecord, Strike, read_book, recoveries, summary
 from exporter.drill.report import as_html
 from exporter.drill.scenarios import SCENARIOS
@@ -20,6 +19,7 @@ from exporter.drill.schedule import kills, random_of
 from exporter.drill.services import given_services
 from exporter.errors import ConfigError, FoundProblem
 from exporter.faults import Fault
+from exporter.local.plain import PlainLake, problems
 from exporter.settings.load import load
 
 WANTED = {(0, 0): "order", (0, 1): "click", (0, 2): "order", (1, 0): "dead_letters"}

@@ -8,9 +8,9 @@ import pytest
 from pyarrow import fs
 
 from exporter.drill.lakes import FolderLakes, S3Lakes, lakes_of
-from exporter.drill.plain import PlainLake, problems
 from exporter.drill.scenarios import SCENARIOS
 from exporter.drill.services import Services
+from exporter.local.plain import PlainLake, problems
 from exporter.local.proxy import Down, FaultyProxy, Troubles
 from exporter.settings.load import load
 from exporter.stores.store import Store

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from exporter.drill.lateness import Arrival, Period, Turn, arrivals, handovers, versions
-from exporter.drill.plain import PlainCommit
+from exporter.local.plain import PlainCommit
 
 
 def commit(table: str, version: int, at: float, expected: int, new: int, partition: int = 0) -> PlainCommit:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from exporter.drill.lateness import Turn
-from exporter.drill.plain import PlainCommit, PlainLake
 from exporter.drill.record import PARTS, RunRecord
 from exporter.drill.tasks import Task
 from exporter.drill.timeline import Timeline, owned, turns
 from exporter.local.children import LoggedEvent
+from exporter.local.plain import PlainCommit, PlainLake
 
 
 @dataclass

@@ -67,13 +67,14 @@ class Sleeper(LocalServer):
     """Runs one command, whose answer never comes."""
 
     def __init__(self, folder: Path, command: str) -> None:
-        super().__init__("sleeper", folder, keep=True)
-        self._command = command
+        super().__init__("the sleeper", "sleeper", folder)
+        self._line = ["/bin/sh", "-c", command]
 
-    def start(self) -> None:
-        log = self._folder / "log"
-        self._run(["/bin/sh", "-c", self._command], log)
-        self._wait_until(lambda: False, "the sleeper did not start", log)
+    def _command(self) -> list[str]:
+        return self._line
+
+    def _ready(self) -> bool:
+        return False
 
 
 def test_a_real_process_is_given_up_with_its_reason_and_the_end_of_its_log(
@@ -82,11 +83,12 @@ def test_a_real_process_is_given_up_with_its_reason_and_the_end_of_its_log(
     """One that ends is told at once, one that sleeps when its time is over."""
     monkeypatch.setattr(patience, "IDLE_SECS_MAX", 0.3)
     for command, says in (
-        ("echo port taken; exit 1", "the sleeper did not start: it ended while starting\n    port taken"),
-        ("echo half way; exec sleep 60", "the sleeper did not start: no answer, and no progress for 0 s"),
+        ("echo port taken; exit 1", "it ended while starting\n    port taken"),
+        ("echo half way; exec sleep 60", "no answer, and no progress for 0 s"),
     ):
         sleeper = Sleeper(tmp_path, command)
         with pytest.raises(DependencyUnreachable) as found:
             sleeper.start()
         sleeper.close()
-        assert found.value.message.startswith(says) and str(tmp_path / "log") in found.value.hint
+        assert found.value.message.startswith(f"the sleeper did not start on {sleeper.endpoint}: {says}")
+        assert str(tmp_path / "sleeper.log") in found.value.hint
