@@ -14,7 +14,7 @@ from exporter.local.broker import create_topic
 from exporter.local.plain import PlainLake, PlainTopic, problems
 from tests.support import naive
 from tests.support.lakes import Exports, mixed, wait_until
-from tests.support.services import administered, fresh_name, produce
+from tests.support.services import fresh_name, produce, remove_topic
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.drill]
 
@@ -61,8 +61,7 @@ def test_two_members_commit_once_whatever_becomes_of_their_messages_and_of_the_t
         members.enter_context(e.going(spark))
         wait_until(lambda: len(first._ownership.owned) == 1, WAIT_SECS, "each has one")
         commit_of_both()
-        with administered(kafka) as admin:
-            admin.delete_topics([control])
+        remove_topic(kafka, control)
         more()
         wait_until(lambda: through(COUNT * written[0] // 2 - 1), WAIT_SECS, "all is committed, without the topic")
         create_topic(kafka, control)

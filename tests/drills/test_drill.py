@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kafka.admin import KafkaAdminClient
 
 from exporter.drill import crowd
 from exporter.drill.scenarios import SCENARIOS
@@ -94,13 +93,10 @@ def test_a_drill_on_given_services_leaves_them_as_they_were(alone: tuple[str, st
 
 def contents(kafka: str, dynamodb: str) -> tuple[set[str], set[str], set[str]]:
     """Topics but for the broker's own, groups and DynamoDB tables."""
-    admin = KafkaAdminClient(bootstrap_servers=kafka)
-    try:
+    with services.administered(kafka) as admin:
         groups = {str(one["group_id"] if isinstance(one, dict) else one[0]) for one in admin.list_groups()}
         tables = connect(dynamodb).call("list_tables")["TableNames"]
         return set(admin.list_topics()) - {"__consumer_offsets"}, groups, set(tables)
-    finally:
-        admin.close()
 
 
 @pytest.mark.long

@@ -49,9 +49,7 @@ def test_counts_of_what_filters_leave_out_are_exact_wherever_a_task_ends(
     own = {name: routes.SECTIONS[f"types.{name}"] for name in routes.TYPES}
     rest = {name: told for name, told in routes.SECTIONS.items() if name.removeprefix("types.") not in own}
     e = exports(
-        types=routes.TYPES,
-        **settings,
-        cuts={name: settings_text(told, {}) for name, told in own.items()},
+        types=routes.TYPES, **settings, cuts={name: settings_text(told, {}) for name, told in own.items()},
         more=settings_text({}, rest),
     )  # fmt: skip
     lake, sent = PlainLake(tmp_path / "lake"), PlainTopic({"bootstrap_servers": kafka}, e.topic)

@@ -9,7 +9,6 @@ import urllib.request
 from typing import Any
 
 import pytest
-from kafka import KafkaAdminClient
 from prometheus_client.parser import text_string_to_metric_families
 
 from exporter.ending import LEAVE_SECS
@@ -17,7 +16,7 @@ from exporter.local.server import free_ports
 from exporter.operate.status import fetch
 from tests.support.lakes import Export, Exports, expected_places, mixed, seldom, wait_until, writing, wrong_places
 from tests.support.processes import Process, descendants, living, running
-from tests.support.services import produce
+from tests.support.services import administered, produce
 from tests.unit.test_deploy import NOMAD, nomad
 
 pytestmark = [pytest.mark.broker, pytest.mark.drill]
@@ -52,13 +51,10 @@ def look_at(url: str) -> None:
 
 
 def members_of(kafka: str, group: str) -> int:
-    admin = KafkaAdminClient(bootstrap_servers=kafka)
-    try:
+    with administered(kafka) as admin:
         described: Any = admin.describe_groups([group])
         groups = described.values() if isinstance(described, dict) else described
         return sum(len(found["members"]) for found in groups)
-    finally:
-        admin.close()
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from tests.support.lakes import seldom, struck, wait_until
 from tests.support.processes import ROOT
 from tests.support.sending import JOB, SOURCES, SendingJob, row_of, without_spark
 from tests.support.sent import got
-from tests.support.services import administered, fresh_name
+from tests.support.services import administered, fresh_name, remove_topic
 
 pytestmark = [pytest.mark.broker, pytest.mark.drill]
 SENDING = "from tests.support.sending import main; main()"
@@ -154,9 +154,7 @@ def test_a_topic_that_was_made_again_gets_all_rows(kafka: str, no_spark: None) -
     """Its progress is that of the topic that is gone, whether the brokers have forgotten it by now or not."""
     app, topic, count = fresh_name("app"), fresh_name("sent"), 100
     SendingJob(kafka, app, topic, count).through()
-    with administered(kafka) as admin:
-        admin.delete_topics([topic])
-        wait_until(lambda: topic not in admin.list_topics(), 30, "the topic is gone")
+    remove_topic(kafka, topic)
     SendingJob(kafka, app, topic, count).through()
     require_all(kafka, topic, count)
 

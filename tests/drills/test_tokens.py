@@ -19,7 +19,7 @@ import pytest
 
 from exporter.local.broker import create_topic
 from exporter.local.server import free_ports
-from tests.support.doors import Doors, oauth_broker
+from tests.support.doors import Doors, oauth_broker, oauth_lines
 from tests.support.lakes import Export, seldom, wait_until, writing, wrong_places
 from tests.support.processes import Process, descendants, running
 from tests.support.services import fresh_name
@@ -44,12 +44,7 @@ def export(server: TokenServer, broker: Doors, root: Path, more: str = "") -> Ex
     """Of a new topic; it reads all the time."""
     topic = fresh_name()
     create_topic(broker.bootstrap, topic, 2)
-    lines = f"""security_protocol = "SASL_PLAINTEXT"
-sasl_mechanism = "OAUTHBEARER"
-sasl_oauth_token_url = "{server.url}"
-sasl_oauth_client_id = "exporter"
-sasl_oauth_client_secret = "{SECRET}"
-"""
+    lines = oauth_lines(server.url, SECRET)
     return Export(broker.login, topic, root, fresh_name("app"), kafka_client=lines, more=more)
 
 
@@ -61,7 +56,7 @@ def finishes(task: Process, e: Export) -> None:
 
 
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize(("life_secs", "reauth_ms", "secs"), [(12, 4_000, 50), seldom(60, 45_000, 600)])
+@pytest.mark.parametrize(("life_secs", "reauth_ms", "secs"), [(8, 3_000, 24), seldom(60, 45_000, 600)])
 def test_a_running_task_outlives_its_tokens_and_shows_none(
     tmp_path: Path, life_secs: int, reauth_ms: int, secs: int
 ) -> None:

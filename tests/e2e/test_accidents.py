@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import re
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from kafka import KafkaAdminClient
 
 from exporter.core.routing import DEAD_LETTERS
-from exporter.errors import CannotRepair, ExporterError, Fenced, InvariantBroken, LogCleaned
+from exporter.errors import CannotRepair, Fenced, InvariantBroken, LogCleaned
 from exporter.kafka.topics import FirstPosition
 from exporter.lake.table import DeltaTable
-from exporter.local.broker import create_topic
 from exporter.operate.check.deep import compare
 from exporter.operate.repair.repair import repair
 from exporter.operate.repair.steps import RepairRow
@@ -38,7 +34,7 @@ from tests.support.lakes import (
     wait_until,
     wrong_places,
 )
-from tests.support.services import fresh_name, produce
+from tests.support.services import fresh_name, make_again, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -394,65 +390,32 @@ def test_a_log_that_was_cleaned_up_beyond_the_last_look_is_accepted_if_nothing_i
     is_clean(e, spark)
 
 
-@contextmanager
-def task(e: Export, spark: Any) -> Iterator[Callable[[], ExporterError | None]]:
-    """A task that runs in a thread; called, the handle waits for its end and gives the error that ended it."""
-    ended: list[ExporterError | None] = []
-    with e.service(spark, until_caught_up=False) as service:
-
-        def run() -> None:
-            try:
-                service.run()
-                ended.append(None)
-            except ExporterError as error:
-                ended.append(error)
-
-        def wait() -> Any:
-            thread.join(90)
-            assert ended, "the task runs on"
-            return ended[0]
-
-        thread = threading.Thread(target=run)
-        thread.start()
-        try:
-            yield wait
-        finally:
-            service.stop()
-            thread.join(60)
-
-
 @EVERYWHERE_SELDOM
-def test_a_running_task_notices_a_restore_at_its_next_heartbeat(exports: Exports, spark: Any) -> None:
-    """A record of another type is enough: the restored table's empty marker is refused, and the task exits 70."""
+@pytest.mark.parametrize("behind_its_back", [False, seldom(True)], ids=["restored", "restored and repaired"])
+def test_a_running_task_notices_a_restore_at_its_next_heartbeat(
+    exports: Exports, spark: Any, behind_its_back: bool
+) -> None:
+    """A record of another type is enough: the restored table's empty marker is refused, and the task exits 70.
+
+    Repaired behind its back too, it meets its own tombstone and is fenced (75): a fresh task exports what is missing.
+    """
     e = exports(2, heartbeat_secs=0.2, roll_age_max_secs=0.2)
     first = twice_exported(e, spark)
-    with task(e, spark) as ended:
+    with e.going(spark) as task:
         produce(e.kafka, e.topic, {0: [event("click", 7000)]})
         wait_until(lambda: set(e.positions().values()) == {(0, 200)}, 90, "all positions at 200")
         restore(e, spark, first)
+        if behind_its_back:
+            repaired(e, spark)
         produce(e.kafka, e.topic, {0: [event("click", 7001)]})
-        error = ended()
-    assert isinstance(error, InvariantBroken) and error.invariant is Invariant.MONOTONE
-    assert "table order: RESTORE at version" in error.message
-    assert f"{e.topic}-0 offsets 100..200, {e.topic}-1 offsets 100..199" in error.message
-    repaired(e, spark)
-    goes_on(e, spark)
-
-
-@EVERYWHERE_SELDOM
-@pytest.mark.long
-def test_a_task_that_meets_its_own_tombstone_ends_fenced(exports: Exports, spark: Any) -> None:
-    """Restored and repaired behind its back: it exits 75, not 70, and a fresh task exports what is missing."""
-    e = exports(2, heartbeat_secs=0.2, roll_age_max_secs=0.2)
-    first = twice_exported(e, spark)
-    with task(e, spark) as ended:
-        produce(e.kafka, e.topic, {0: [event("order", 7000)]})
-        wait_until(lambda: set(e.positions().values()) == {(0, 200)}, 90, "all positions at 200")
-        restore(e, spark, first)
+        error = task.ended()
+    if behind_its_back:
+        assert isinstance(error, Fenced) and error.exit_code == 75, error
+    else:
+        assert isinstance(error, InvariantBroken) and error.invariant is Invariant.MONOTONE
+        assert "table order: RESTORE at version" in error.message
+        assert f"{e.topic}-0 offsets 100..200, {e.topic}-1 offsets 100..199" in error.message
         repaired(e, spark)
-        produce(e.kafka, e.topic, {0: [event("order", 7001)]})
-        error = ended()
-    assert isinstance(error, Fenced) and error.exit_code == 75, error
     goes_on(e, spark)
 
 
@@ -520,17 +483,6 @@ def test_a_repair_that_ends_between_two_tables_is_started_over_and_ends_the_same
     goes_on(e, spark)
 
 
-def recreate(e: Export, partitions: int) -> None:
-    """The topic is deleted and made again under the same name."""
-    admin = KafkaAdminClient(bootstrap_servers=e.kafka)
-    try:
-        admin.delete_topics([e.topic])
-        wait_until(lambda: e.topic not in admin.list_topics(), 30, "the topic is gone")
-    finally:
-        admin.close()
-    create_topic(e.kafka, e.topic, partitions)
-
-
 @EVERYWHERE_SELDOM
 @pytest.mark.parametrize("interrupted", [seldom(0), 2])
 def test_a_topic_that_was_made_again_is_exported_after_a_rebase(exports: Exports, spark: Any, interrupted: int) -> None:
@@ -540,10 +492,11 @@ def test_a_topic_that_was_made_again_is_exported_after_a_rebase(exports: Exports
     old = {name: e.rows(name) for name in ALL}
     with pytest.raises(CannotRepair, match="nothing to rebase"):
         repaired(e, spark, "rebase")
-    recreate(e, 3)
+    make_again(e.kafka, e.topic, 3)
     produce(e.kafka, e.topic, {0: mixed(150, first=9000), 2: mixed(20, first=9500)})
-    with pytest.raises(InvariantBroken, match="topic id") as stopped:
+    with pytest.raises(InvariantBroken, match=r"topic id of .* was .* and is ") as stopped:
         e.run(spark)
+    assert (stopped.value.invariant, stopped.value.exit_code) == (Invariant.MONOTONE, 70)
     assert "exporter repair --rebase" in stopped.value.hint
     if interrupted:
         with struck(f"after_repair:raise:{interrupted}"):

@@ -10,10 +10,10 @@ import pytest
 
 from exporter.stores.store import Store
 from tests.support.azurite import KEY
-from tests.support.lakes import Exports, expected_places, mixed
-from tests.support.processes import running
+from tests.support.lakes import Exports, expected_places
+from tests.support.processes import outlives_a_kill
 from tests.support.racing import race
-from tests.support.services import fresh_name, produce
+from tests.support.services import fresh_name
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.xdist_group("azure")]
 
@@ -31,17 +31,8 @@ def test_a_killed_task_s_work_is_completed_by_the_next_and_the_audit_agrees(
     """ONCE: kill -9 after some commits, restart, audit; delta-rs finds each record once, too. No key is in a log."""
     root = azure.below(fresh_name("lake"))
     e = exports(2, table_root=root.uri())
-    small_rounds = e.with_(round_records_max=100, roll_records_max=50)
-    produce(e.kafka, e.topic, {0: mixed(400), 1: mixed(300, first=1000)})
-    with running(small_rounds) as task:
-        task.wait_for("commit_landed")
-        task.killed()
-    produce(e.kafka, e.topic, {0: mixed(100, first=2000)})
-    with running(e.with_(group=fresh_name("group")), "--until-caught-up") as again:
-        assert again.wait() == 0, again.text
+    outlives_a_kill(e)
     assert places(root, e.topic) == expected_places(e.kafka, e.topic)
-    with running(e, verb="audit") as audit:
-        assert audit.wait() == 0, audit.text
     assert not any(KEY in log.read_text(errors="replace") for log in tmp_path.glob("*.log"))
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import signal
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import date
 from typing import Any
 
@@ -21,8 +20,18 @@ from exporter.operate.maintain.sweep import sweep
 from exporter.operate.report import facts as report
 from exporter.operate.report.page import report_page
 from offsets.names import DataFile
-from tests.support.lakes import DDL, EVERYWHERE, NOON, S3_GROUP, Export, Exports, event, millis, seldom
-from tests.support.processes import running
+from tests.support.lakes import (
+    DDL,
+    EVERYWHERE,
+    EVERYWHERE_SELDOM,
+    NOON,
+    Crash,
+    Export,
+    Exports,
+    event,
+    millis,
+    struck,
+)
 from tests.support.services import Record, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -73,28 +82,22 @@ def places(hopeful: str) -> Mapping[tuple[int, int], list[str]]:
     return wanted
 
 
-KILLED_AT = (Fault.AFTER_REPLAY_STAGE, Fault.AFTER_REPLAY_COMMIT, Fault.AFTER_REPLAY_DELETE)
+ENDS_AT = (Fault.AFTER_REPLAY_STAGE, Fault.AFTER_REPLAY_COMMIT, Fault.AFTER_REPLAY_DELETE)
 
 
-@pytest.mark.parametrize(
-    "place, kills",
-    [
-        pytest.param("file", KILLED_AT[1:], id="file-twice"),
-        seldom("file", KILLED_AT, id="file-three times"),
-        pytest.param("s3", KILLED_AT[1:], id="s3-twice", marks=[S3_GROUP, pytest.mark.long]),
-        pytest.param("s3", KILLED_AT, id="s3-three times", marks=[S3_GROUP, pytest.mark.long]),
-    ],
-    indirect=["place"],
-)
-def test_a_replay_that_is_killed_ends_with_each_row_once(fixed: Export, spark: Any, kills: Sequence[Fault]) -> None:
-    """kill -9 after staging, after the commit, after the DELETE; each time the next one goes on; the audit is clean."""
+@EVERYWHERE_SELDOM
+def test_a_replay_that_is_killed_ends_with_each_row_once(fixed: Export, spark: Any) -> None:
+    """It ends after staging, after the commit, after the DELETE; each time the next one goes on; the audit is clean.
+
+    In this process; `exporter drill --scenario replayed` kills a real one at each.
+    """
     assert fixed.placed() == places(DEAD_LETTERS)
     check_what_is_shown(fixed, spark)
     before = fixed.positions()
     both: dict[tuple[int, int], list[str]] = {at: [DEAD_LETTERS, "click"] for at in places("click") if at[1] % 3 == 1}
-    for fault in kills:
-        with running(fixed, "--apply", faults=f"{fault.value}:kill", verb="dead-letters replay") as process:
-            assert process.wait() == -signal.SIGKILL, process.text
+    for fault in ENDS_AT:
+        with struck(f"{fault.value}:raise", by=Crash):
+            told(replay_of(fixed, spark), apply=True)
         if fault is Fault.AFTER_REPLAY_STAGE:
             assert fixed.placed() == places(DEAD_LETTERS)
         if fault is Fault.AFTER_REPLAY_COMMIT:

@@ -9,20 +9,18 @@ from typing import Any
 
 import deltalake
 import pytest
-from kafka import KafkaAdminClient
 
 from exporter.derive.job import Job
 from exporter.derive.jobs import jobs_of
 from exporter.errors import ConfigError, InvariantBroken
 from exporter.kafka.topics import FirstPosition
 from exporter.lake.lake import Lake
-from exporter.local.broker import create_topic
 from exporter.operate.chosen import parse_ranges
 from exporter.operate.letters.letters import Chosen
 from exporter.operate.letters.replay import Replay
 from exporter.operate.repair.repair import repair
-from tests.support.lakes import DDL, Export, Exports, event, mixed, wait_until
-from tests.support.services import produce
+from tests.support.lakes import DDL, Export, Exports, event, mixed
+from tests.support.services import make_again, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -169,11 +167,7 @@ def test_a_topic_that_was_made_again_goes_on_behind_what_the_former_one_left(exp
     e.run(spark)
     job = opened(e, spark)
     assert job.run().rows == 25
-    admin = KafkaAdminClient(bootstrap_servers=e.kafka)
-    admin.delete_topics([e.topic])
-    wait_until(lambda: e.topic not in admin.list_topics(), 30, "the topic is gone")
-    admin.close()
-    create_topic(e.kafka, e.topic)
+    make_again(e.kafka, e.topic)
     produce(e.kafka, e.topic, {0: [event("click", number) for number in range(1000, 1040)]})
     repaired(e, spark, "rebase")
     e.run(spark)

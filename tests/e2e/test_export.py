@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
-from datetime import date, datetime, timedelta, timezone
+from datetime import timedelta
 from pathlib import Path
 from string import ascii_letters
 from typing import Any
@@ -17,7 +17,6 @@ from typing import Any
 import confluent_kafka as ck
 import duckdb
 import pytest
-from kafka import KafkaAdminClient
 from structlog.testing import capture_logs
 
 from exporter.core.backoff import Backoff
@@ -25,15 +24,13 @@ from exporter.core.bisection import SINGLE_FAILURES_MAX
 from exporter.core.order import StagingOrder
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.writers import StagedFile
-from exporter.errors import Fenced, InvariantBroken, RoundFailed
+from exporter.errors import Fenced, RoundFailed
 from exporter.lake.change import Change, add_action
-from exporter.local.broker import create_topic
 from exporter.operate.status import behind, goals, table_status
 from exporter.protocol import ready
 from exporter.protocol.commit import DeltaCommitter
 from exporter.protocol.condemn import Poison
 from exporter.rounds.read import RoundReader
-from offsets import Invariant
 from offsets.names import AppId, DataFile
 from offsets.ranges import OffsetRange, TopicPartition
 from tests.support.days import partition_of
@@ -50,13 +47,11 @@ from tests.support.lakes import (
     delete_before,
     event,
     messages,
-    millis,
     mixed,
     seldom,
     wait_until,
     wrong_places,
 )
-from tests.support.processes import running
 from tests.support.services import Record, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -298,22 +293,6 @@ def test_holes_of_a_compacted_topic_are_passed(
     assert len(set(e.positions().values())) == 1
 
 
-def test_deleted_records_that_were_not_exported_stop_the_task_with_the_exact_range(
-    exports: Exports, spark: Any
-) -> None:
-    """COVER: retention took 20..59 behind the exporter's back: exit 70, the tables stay as they are."""
-    e = exports()
-    produce(e.kafka, e.topic, {0: mixed(20)})
-    e.run(spark)
-    produce(e.kafka, e.topic, {0: mixed(80, first=20)})
-    delete_before(e, 60)
-    with pytest.raises(InvariantBroken, match=r"offsets 20\.\.59 were deleted by retention") as stopped:
-        e.run(spark)
-    assert (stopped.value.invariant, stopped.value.exit_code) == (Invariant.COVER, 70)
-    assert stopped.value.hint
-    assert set(e.positions().values()) == {(0, 19)}
-
-
 def test_deleted_records_that_were_exported_are_no_matter(exports: Exports, spark: Any) -> None:
     """Retention up to the position, also exactly to it, loses nothing."""
     e = exports()
@@ -323,25 +302,6 @@ def test_deleted_records_that_were_exported_are_no_matter(exports: Exports, spar
     delete_before(e, 20)
     e.run(spark)
     assert sorted(e.placed()) == [(0, offset) for offset in range(30)]
-
-
-def test_a_topic_that_was_deleted_and_made_again_stops_the_task(exports: Exports, spark: Any) -> None:
-    """Its offsets mean other records: exit 70 with both ids, although there are as many records as before."""
-    e = exports()
-    produce(e.kafka, e.topic, {0: mixed(20)})
-    e.run(spark)
-    admin = KafkaAdminClient(bootstrap_servers=e.kafka)
-    try:
-        admin.delete_topics([e.topic])
-        wait_until(lambda: e.topic not in admin.list_topics(), 30, "the topic is gone")
-    finally:
-        admin.close()
-    create_topic(e.kafka, e.topic)
-    produce(e.kafka, e.topic, {0: mixed(40, first=500)})
-    with pytest.raises(InvariantBroken, match=r"topic id of .* was .* and is ") as stopped:
-        e.run(spark)
-    assert (stopped.value.invariant, stopped.value.exit_code) == (Invariant.MONOTONE, 70)
-    assert set(e.positions().values()) == {(0, 19)}
 
 
 def test_latest_begins_at_the_end_and_misses_nothing_afterwards(exports: Exports, spark: Any) -> None:
@@ -614,40 +574,3 @@ def test_a_record_that_another_task_has_staged_when_it_ends_its_task_is_once_in_
     assert placed.pop((0, 10)) == left
     assert len(placed) == 19 and all(len(tables) == 1 for tables in placed.values())
     e.proven(spark)
-
-
-MOMENTS = {
-    "2024-02-28T23:59:59.999999Z": date(2024, 2, 28),
-    "2024-02-29T00:00:00Z": date(2024, 2, 29),
-    "2024-02-29T23:59:59.999999Z": date(2024, 2, 29),
-    "2024-03-01T00:00:00Z": date(2024, 3, 1),
-    "2018-12-31T12:00:00Z": date(2018, 12, 31),
-    "2025-12-31T23:59:59.999Z": date(2025, 12, 31),
-    "2026-01-01T00:00:00Z": date(2026, 1, 1),
-    "2026-01-01T01:30:00+02:00": date(2025, 12, 31),
-    "2025-12-31T20:00:00-05:00": date(2026, 1, 1),
-    "2025-03-09T10:30:00Z": date(2025, 3, 9),
-    "2025-11-02T08:59:59Z": date(2025, 11, 2),
-    "2025-11-02T23:30:00": date(2025, 11, 2),
-}
-"""Event time as sent -> its UTC day: midnights, leap day, week-years, DST changes of Los Angeles, no zone."""
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("zone", ["America/Los_Angeles", "Asia/Tokyo"])
-def test_days_are_utc_days_whatever_the_zone_of_the_process(exports: Exports, zone: str) -> None:
-    """Event time and day do not depend on TZ; dead letters carry the UTC day of their Kafka timestamp."""
-    e = exports()
-    records = []
-    for number, text in enumerate(MOMENTS):
-        value = json.dumps({"type": "click", "at": text, "id": number}).encode()
-        records.append(Record(b"click", value, timestamp_ms=millis(NOON)))
-    midnight = datetime(2026, 1, 1, tzinfo=timezone.utc)
-    records += [Record(b"dead_letters", b"x", timestamp_ms=millis(midnight) + shift) for shift in (-1, 0)]
-    produce(e.kafka, e.topic, {0: records})
-    with running(e, "--until-caught-up", env={"TZ": zone}) as task:
-        assert task.wait() == 0, task.text
-    assert wrong_places(e) == {}
-    assert [row["day"] for row in e.rows("click")] == list(MOMENTS.values())
-    assert [row["day"] for row in e.rows(DEAD_LETTERS)] == [date(2025, 12, 31), date(2026, 1, 1)]
-    assert [row["_kafka"]["timestamp"] for row in e.rows("click")] == [NOON] * len(MOMENTS)

@@ -175,8 +175,10 @@ def test_a_gap_is_recorded_before_a_new_configuration_drains_the_old_one(export:
     lose_ahead_of_all_but(e, spark, "click", 60)
     wider = {**DDL, "click": DDL["click"] + ", ref BIGINT"}
     before = {name: e.table(name).version() for name in e.tables()}
-    with pytest.raises(InvariantBroken, match=r"offsets 20\.\.59 were deleted by retention"):
+    with pytest.raises(InvariantBroken, match=r"offsets 20\.\.59 were deleted by retention") as stopped:
         e.with_(wider, on_gap="stop").run(spark)
+    assert (stopped.value.invariant, stopped.value.exit_code) == (Invariant.COVER, 70)
+    assert "on-gap record" in stopped.value.hint
     assert {name: e.table(name).version() for name in e.tables()} == before
     new = e.with_(wider)
     new.run(spark)

@@ -51,11 +51,7 @@ def export(exports: Exports, proxy: FaultyProxy) -> Export:
     lines = ['kind = "avro"', "[schema_registry]", 'kind = "glue"', f'endpoint_url = "{proxy.endpoint}"']
     lines += ['region = "us-east-1"', f'registry_name = "{REGISTRY}"', "timeout_secs = 2", "unknown_after_secs = 0.5"]
     return exports(
-        partitions=2,
-        types={},
-        new_type="table",
-        event_time='kind = "record"',
-        type_from='kind = "schema"\nname = "short"',
+        2, types={}, new_type="table", event_time='kind = "record"', type_from='kind = "schema"\nname = "short"',
         value_format="\n".join(lines),
     )  # fmt: skip
 

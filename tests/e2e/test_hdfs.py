@@ -4,30 +4,24 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import hdfs_native
 import pytest
 
-from exporter.local.hdfs import LocalHdfs
 from exporter.local.server import free_ports
 from exporter.stores.store import Store
 from exporter.stores.stores import open_store
-from tests.support.lakes import Export, mixed, wrong_places
-from tests.support.processes import running
+from tests.support.hdfs import LocalHdfs
+from tests.support.lakes import Export, Exports, mixed, wrong_places
+from tests.support.processes import outlives_a_kill, running
 from tests.support.racing import race
 from tests.support.services import fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.xdist_group("hdfs")]
 
 OUTAGE_SECS_MAX = 240.0
-
-
-def export_to(root: str, kafka: str, topic: str, folder: Path) -> Export:
-    """Small rounds and few commits, for each file takes half a second; below a root of its own."""
-    scalars = {"table_root": f"{root}/{fresh_name('lake')}", "round_records_max": 100, "roll_records_max": 100}
-    return Export(kafka, topic, folder, fresh_name("app"), scalars=scalars)
 
 
 def nameservice(uri: str, folder: Path) -> dict[str, str]:
@@ -44,10 +38,8 @@ def nameservice(uri: str, folder: Path) -> dict[str, str]:
     return {"HADOOP_CONF_DIR": str(folder)}
 
 
-def assert_each_record_once(e: Export, uri: str, env: Mapping[str, str] | None = None) -> None:
-    """By `exporter audit`, and by delta-rs on a copy that hdfs-native alone has made. uri: of the NameNode."""
-    with running(e, verb="audit", env=env) as audit:
-        assert audit.wait() == 0, audit.text
+def assert_each_record_once(e: Export, uri: str) -> None:
+    """By delta-rs on a copy that hdfs-native alone has made. uri: of the NameNode."""
     path = str(e.scalars["table_root"]).removeprefix("hdfs://").partition("/")[2]
     client = hdfs_native.Client(uri)
     for one in client.list_status(f"/{path}", recursive=True):
@@ -76,18 +68,10 @@ def test_a_nameservice_is_the_name_node_that_answers(
     assert open_store(f"{hdfs.uri()}/{store.uri().rpartition('/')[2]}").read("order/x") == b"1"
 
 
-def test_a_killed_task_s_work_is_completed_by_the_next_and_the_audit_agrees(
-    kafka: str, topic: Callable[..., str], hdfs: Store, tmp_path: Path
-) -> None:
+def test_a_killed_task_s_work_is_completed_by_the_next_and_the_audit_agrees(exports: Exports, hdfs: Store) -> None:
     """ONCE: kill -9 after some commits, restart, audit; delta-rs finds each record once, too."""
-    e = export_to(hdfs.uri(), kafka, topic(2), tmp_path)
-    produce(e.kafka, e.topic, {0: mixed(250), 1: mixed(150, first=1000)})
-    with running(e) as task:
-        task.wait_for("commit_landed")
-        task.killed()
-    produce(e.kafka, e.topic, {0: mixed(50, first=2000)})
-    with running(e.with_(group=fresh_name("group")), "--until-caught-up") as again:
-        assert again.wait() == 0, again.text
+    e = exports(2, table_root=f"{hdfs.uri()}/{fresh_name('lake')}")
+    outlives_a_kill(e)
     assert_each_record_once(e, hdfs.uri())
 
 
@@ -101,11 +85,14 @@ def own() -> Iterator[LocalHdfs]:
 @pytest.mark.long
 @pytest.mark.parametrize("how", ["killed", "silent"])
 def test_a_name_node_that_is_gone_or_silent_is_an_outage_and_nothing_is_lost(
-    kafka: str, topic: Callable[..., str], own: LocalHdfs, tmp_path: Path, how: str
+    exports: Exports, own: LocalHdfs, tmp_path: Path, how: str
 ) -> None:
     """The task says so, stays, and goes on by itself once it answers; a nameservice is called by its name."""
     env = nameservice(own.uri, tmp_path) if how == "killed" else {}
-    e = export_to("hdfs://lake" if env else own.uri, kafka, topic(2), tmp_path)
+    e = exports(
+        2, table_root=f"{'hdfs://lake' if env else own.uri}/{fresh_name('lake')}", round_records_max=100,
+        roll_records_max=100,
+    )  # fmt: skip
     produce(e.kafka, e.topic, {0: mixed(200), 1: mixed(200, first=1000)})
     with running(e, env=env) as task:
         task.wait_for("commit_landed")
@@ -122,6 +109,7 @@ def test_a_name_node_that_is_gone_or_silent_is_an_outage_and_nothing_is_lost(
         task.wait_for("outage_ended", OUTAGE_SECS_MAX)
         task.signal_group(signal.SIGTERM)
         assert task.wait() == 0, task.text
-    with running(e.with_(group=fresh_name("group")), "--until-caught-up", env=env) as again:
-        assert again.wait() == 0, again.text
-    assert_each_record_once(e, own.uri, env)
+    for verb, *flags in (("run", "--until-caught-up"), ("audit",)):
+        with running(e.with_(group=fresh_name("group")), *flags, verb=verb, env=env) as again:
+            assert again.wait() == 0, again.text
+    assert_each_record_once(e, own.uri)

@@ -18,11 +18,11 @@ from exporter.local.server import free_ports
 from exporter.spark import java_classes
 from exporter.stores.store import JavaSide
 from tests.support.certificates import Authority
-from tests.support.doors import Doors, oauth_broker
+from tests.support.doors import Doors, client_lines, oauth_broker
 from tests.support.lakes import DDL, Export, mixed, wrong_places
 from tests.support.services import fresh_name, produce
 from tests.support.token_server import AUDIENCE, TokenServer, token_server
-from tests.support.typed import Typed, typed_on
+from tests.support.typed import Typed
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.xdist_group("logins")]
 
@@ -58,7 +58,7 @@ class Signed:
             "sasl_oauth_token_url": self.server.url, "sasl_oauth_cafile": str(self.ours.ca),
             "sasl_oauth_client_id": "exporter", "sasl_oauth_client_secret": SECRET,
         } | changed  # fmt: skip
-        return "\n".join(f"{name} = '{value}'" for name, value in given.items() if value is not None)
+        return client_lines(**given)
 
     def of_function(self, name: str) -> str:
         unused = dict.fromkeys(("token_url", "cafile", "client_id", "client_secret"))
@@ -87,12 +87,6 @@ def topic(signed: Signed) -> str:
     name = fresh_name()
     create_topic(signed.broker.bootstrap, name, 2)
     return name
-
-
-@pytest.fixture
-def typed(spark: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Typed]:
-    with typed_on(spark, monkeypatch, capsys) as types:
-        yield types
 
 
 def written_down(folder: Path) -> list[str]:

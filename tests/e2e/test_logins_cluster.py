@@ -11,7 +11,7 @@ import pytest
 from exporter.local.broker import create_topic
 from exporter.stores.store import Store
 from tests.support.cluster import cluster
-from tests.support.doors import oauth_broker
+from tests.support.doors import oauth_broker, oauth_lines
 from tests.support.lakes import S3_GROUP, Export, mixed, wrong_places
 from tests.support.places import Place
 from tests.support.processes import running
@@ -39,12 +39,7 @@ def test_executors_ask_the_driver_for_tokens(tmp_path: Path, place: Place, s3: S
         spark = stack.enter_context(cluster(workers=1))
         create_topic(broker.bootstrap, "events", 2)
         produce(broker.bootstrap, "events", {0: mixed(40), 1: mixed(5)})
-        lines = f"""security_protocol = "SASL_PLAINTEXT"
-sasl_mechanism = "OAUTHBEARER"
-sasl_oauth_token_url = "{server.url}"
-sasl_oauth_client_id = "exporter"
-sasl_oauth_client_secret = "{SECRET}"
-"""
+        lines = oauth_lines(server.url, SECRET)
         more = '[spark]\n"spark.executor.memory" = "512m"\n'
         e = Export(broker.login, "events", tmp_path, fresh_name("app"), at=place, kafka_client=lines, more=more)
         e = e.with_(spark_master=spark.url, driver_host="127.0.0.1")

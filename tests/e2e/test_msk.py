@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from tests.support.certificates import Authority
 from tests.support.lakes import Export, mixed, wrong_places
 from tests.support.msk import Judge, Msk, judging
 from tests.support.services import produce
-from tests.support.typed import Typed, typed_on
+from tests.support.typed import Typed
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.xdist_group("logins")]
 
@@ -28,12 +27,6 @@ ID, SECRET = "AKIDOFOURS", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
 def keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", ID)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
-
-
-@pytest.fixture
-def typed(spark: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Typed]:
-    with typed_on(spark, monkeypatch, capsys) as types:
-        yield types
 
 
 def test_a_whole_export_with_keys_of_aws(

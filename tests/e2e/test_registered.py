@@ -45,11 +45,7 @@ def export(exports: Exports, server: FakeRegistry) -> Export:
     """Two partitions of Avro in Confluent's frame; no column is declared."""
     formats = ['kind = "avro"', "[schema_registry]", f'urls = ["{server.url}"]', "timeout_secs = 2"]
     return exports(
-        partitions=2,
-        types={},
-        new_type="table",
-        event_time='kind = "record"',
-        type_from='kind = "schema"\nname = "short"',
+        2, types={}, new_type="table", event_time='kind = "record"', type_from='kind = "schema"\nname = "short"',
         value_format="\n".join([*formats, "unknown_after_secs = 0.5"]),
     )  # fmt: skip
 
@@ -154,12 +150,8 @@ def test_what_connect_and_confluent_s_newest_clients_write_is_exported(
     named = [("__value_schema_id", b"\1" + UUID(server.guid(number)).bytes + b"\0")]
     formats = ['kind = "protobuf"', "[schema_registry]", f'urls = ["{server.url}"]']
     e = exports(
-        partitions=1,
-        types={},
-        new_type="table",
-        event_time='kind = "record"',
-        type_from='kind = "schema"\nname = "short"',
-        value_format="\n".join(formats),
+        partitions=1, types={}, new_type="table", event_time='kind = "record"',
+        type_from='kind = "schema"\nname = "short"', value_format="\n".join(formats),
     )  # fmt: skip
 
     def record(order: int, headers: Any, frame: bytes = b"") -> Record:

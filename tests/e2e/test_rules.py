@@ -419,7 +419,7 @@ def test_each_row_is_filtered_computed_named_or_refused_by_itself(exports: Expor
         types={name: columns for name, (columns, _) in SHAPES.items()},
         cuts={name: rules for name, (_, rules) in SHAPES.items()},
         more="[constants]\n" + "\n".join(f"{name} = {json.dumps(value)}" for name, value in CONSTANTS.items()),
-    )  # fmt: skip
+    )
     checked(e, spark, SHAPED, Plain(KEEPS, MAKES))
     for name in SHAPES:
         for found in e.rows(name):

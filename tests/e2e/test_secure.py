@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka import KafkaAdminClient
 from kafka.admin import (
     ACL,
     ACLOperation,
@@ -30,9 +29,10 @@ from exporter.local.broker import Broker
 from exporter.local.server import free_ports
 from exporter.operate.check.check import check_broker
 from tests.support.certificates import Authority
+from tests.support.doors import client_lines
 from tests.support.lakes import DDL, Export, mixed
-from tests.support.services import fresh_name, produce
-from tests.support.typed import Typed, typed_on
+from tests.support.services import administered, fresh_name, produce
+from tests.support.typed import Typed
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.xdist_group("secure")]
 
@@ -99,7 +99,7 @@ class Secured:
             "security_protocol": "SASL_SSL", "ssl_cafile": str(self.ours.ca), "ssl_certfile": str(self.client),
             "sasl_mechanism": mechanism, "sasl_plain_username": "exporter", "sasl_plain_password": password,
         } | changed  # fmt: skip
-        return "\n".join(f"{name} = '{value}'" for name, value in given.items() if value is not None)
+        return client_lines(**given)
 
 
 @pytest.fixture(scope="module")
@@ -149,8 +149,7 @@ def _properties(text: str) -> str:
 def topic(secured: Secured) -> str:
     """A topic that the user `exporter` may read; it may send to another one, that of events."""
     name = fresh_name()
-    admin = KafkaAdminClient(bootstrap_servers=secured.brokers, **secured.admin)
-    try:
+    with administered(secured.brokers, **secured.admin) as admin:
         admin.create_topics([NewTopic(name, 2, 1), NewTopic(f"{name}.events", 1, 1)])
         allow, user = ACLPermissionType.ALLOW, "User:exporter"
         places = [ResourcePattern(ResourceType.TOPIC, name)]
@@ -159,15 +158,7 @@ def topic(secured: Secured) -> str:
         events = ResourcePattern(ResourceType.TOPIC, f"{name}.events")
         rights = [ACL(user, "*", ACLOperation.READ, allow, place) for place in places]
         admin.create_acls([*rights, ACL(user, "*", ACLOperation.WRITE, allow, events)])
-    finally:
-        admin.close()
     return name
-
-
-@pytest.fixture
-def typed(spark: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Typed]:
-    with typed_on(spark, monkeypatch, capsys) as types:
-        yield types
 
 
 def librdkafka(secured: Secured) -> dict[str, str]:
@@ -276,12 +267,9 @@ def test_where_nobody_speaks_tls_nothing_is_told(secured: Secured, tmp_path: Pat
 
 def test_check_names_the_rights_that_the_user_lacks(secured: Secured, topic: str, tmp_path: Path) -> None:
     """A user that may see the topic but not read it, nor join the group."""
-    admin = KafkaAdminClient(bootstrap_servers=secured.brokers, **secured.admin)
-    try:
+    with administered(secured.brokers, **secured.admin) as admin:
         place, allow = ResourcePattern(ResourceType.TOPIC, topic), ACLPermissionType.ALLOW
         admin.create_acls([ACL("User:stranger", "*", ACLOperation.DESCRIBE, allow, place)])
-    finally:
-        admin.close()
     lines = secured.lines("PLAIN", sasl_plain_username="stranger", sasl_plain_password="stranger-secret")
     e = Export(secured.brokers, topic, tmp_path, "export-us", kafka_client=lines)
     e.write().chmod(0o604)
@@ -309,7 +297,7 @@ def test_what_tasks_say_to_each_other_goes_by_tls_and_login(secured: Secured, to
     ((level, says),) = told(create=True)
     assert level == "error" and f"topic {name} cannot be made" in says
     with (
-        closing(KafkaAdminClient(bootstrap_servers=secured.brokers, **secured.admin)) as admin,
+        administered(secured.brokers, **secured.admin) as admin,
         closing(ControlTopic(kafka_python_options(e.settings()), name)) as one,
     ):
         deadline = time.monotonic() + 60
@@ -349,9 +337,8 @@ def test_a_certificate_alone_is_enough_where_no_login_is_asked_for(
         "ssl.certificate.location": str(client), "ssl.key.location": str(client),
     }  # fmt: skip
     with Broker(properties=properties, protocol="SSL", client=login) as broker:
-        admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap, **login)
-        admin.create_topics([NewTopic("events", 1, 1)])
-        admin.close()
+        with administered(broker.bootstrap, **login) as admin:
+            admin.create_topics([NewTopic("events", 1, 1)])
         produce(broker.bootstrap, "events", {0: mixed(40)}, security)
         lines = "\n".join(f"{name} = '{value}'" for name, value in login.items())
         e = Export(broker.bootstrap, "events", tmp_path, "export-us", kafka_client=lines)

@@ -30,8 +30,7 @@ def test_a_variable_of_spark_s_is_a_text_as_key_and_as_partition(
 ) -> None:
     """Upserted in two runs the key is there once; its partition is rewritten once, and then no longer due."""
     e = exports(
-        types={"user": "id BIGINT, name STRING, country STRING"},
-        cuts={"user": 'partition_columns = ["country"]'},
+        types={"user": "id BIGINT, name STRING, country STRING"}, cuts={"user": 'partition_columns = ["country"]'},
         more=MIRROR,
     )  # fmt: skip
     lake = e.lake(spark)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import signal
+import threading
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -17,8 +17,7 @@ from exporter.rounds.read import RoundReader
 from exporter.settings.meaning import routing
 from exporter.workbench import parse_schemas
 from offsets import Invariant
-from tests.support.lakes import DDL, Export, Exports, crashed_after, deadly, event, seldom, struck, wait_until
-from tests.support.processes import running
+from tests.support.lakes import DDL, Export, Exports, armed, crashed_after, deadly, event, seldom, struck
 from tests.support.services import Record, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -251,7 +250,6 @@ def test_a_switch_that_ends_between_two_seals_is_completed_by_its_own_configurat
     assert ("more" in export.rows("click")[0]) == (seals == 2)
 
 
-@pytest.mark.drill
 @pytest.mark.parametrize("sleeps_at", ["before_delta_commit", seldom("after_integrate")])
 def test_a_task_that_slept_through_a_switch_wakes_and_writes_nothing(
     export: Export, spark: Any, sleeps_at: str
@@ -260,19 +258,21 @@ def test_a_task_that_slept_through_a_switch_wakes_and_writes_nothing(
     produce(export.kafka, export.topic, {0: trio(30)})
     export.run(spark)
     produce(export.kafka, export.topic, {0: trio(60, first=30)})
-    with running(export, faults=f"{sleeps_at}:stop") as sleeper:
-        wait_until(sleeper.stopped, 60, f"the task sleeps at {sleeps_at}")
+    asleep, wakes = threading.Event(), threading.Event()
+    with armed(f"{sleeps_at}:stop", lambda _: (asleep.set(), wakes.wait(200))), export.going(spark) as sleeper:
+        assert asleep.wait(60), f"the task sleeps at {sleeps_at}"
         new = export.with_(NEW, group=fresh_name("group"))
         new.run(spark)
         produce(export.kafka, export.topic, {0: trio(30, first=90)})
         new.run(spark)
         at_ease = export.positions()
-        sleeper.signal(signal.SIGCONT)
-        assert sleeper.wait(60) == 70, sleeper.text
-        settings = new.settings()
-        fingerprint = routing(settings, parse_schemas(settings.declared)).fingerprint()
-        assert f"has been replaced by {fingerprint}" in sleeper.text
-        assert "start with the newer configuration" in sleeper.text
+        wakes.set()
+        error = sleeper.ended()
+    settings = new.settings()
+    fingerprint = routing(settings, parse_schemas(settings.declared)).fingerprint()
+    assert isinstance(error, InvariantBroken) and error.exit_code == 70, error
+    assert f"has been replaced by {fingerprint}" in error.message
+    assert "start with the newer configuration" in error.hint
     assert export.positions() == at_ease
     expect(export, 119, switched_at=30)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import signal
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +25,7 @@ from exporter.operate.letters.letters import Chosen
 from exporter.operate.letters.replay import Replay
 from tests.support.lakes import DDL, NOON, Export, Exports, event, millis, mixed
 from tests.support.pages import PageExport
-from tests.support.processes import ROOT, running
+from tests.support.processes import ROOT
 from tests.support.sent import Got, got
 from tests.support.services import Record, administered, fresh_name, produce
 
@@ -288,26 +287,6 @@ def test_bundles_are_sent_in_the_order_of_their_sequence(exported: Exported) -> 
     sent = [json.loads(one.value or b"") for one in exported.got(to)]
     assert [(one["n"], one["id"]) for one in sent] == [(n, number) for _, n, number in made]
     require_clean(job)
-
-
-@pytest.mark.long
-@pytest.mark.timeout(900)
-def test_the_verb_is_killed_at_each_step_and_its_audit_is_clean(exported: Exported) -> None:
-    """ONCE: as a process, with Spark; 2,000 rows more in small transactions; `derive audit` ends with 0."""
-    e, to = exported.export, fresh_name("sent")
-    produce(e.kafka, e.topic, {0: [event("order", number) for number in range(10_000, 12_000)]})
-    e.run(exported.spark)
-    lines = {"kind": "to_kafka", "source": "order", "topic": to, "key": "id", "rows_max": 50, "partitions": 2}
-    more = "\n".join(["[derive.out]", *(f"{name} = {json.dumps(one)}" for name, one in lines.items())])
-    e = replace(e, more=more)
-    for step, passing in (("fence", 1), ("send", 5), ("send", 9), ("commit", 7)):
-        faults = f"after_derive_{step}:kill:{passing}"
-        with running(e, "--until-caught-up", verb="derive run out", faults=faults) as one:
-            assert one.wait() == -signal.SIGKILL
-    for verb in ("derive run out --until-caught-up", "derive audit out"):
-        with running(e, verb=verb) as one:
-            assert one.wait() == 0, one.text
-    assert ids(exported.got(to)) == sorted(row["id"] for row in exported.rows())
 
 
 PAGE = ROOT / "deploy" / "handbook" / "derive-to-kafka.md"

@@ -24,7 +24,7 @@ from offsets.ranges import TopicPartition
 from offsets.selection import Topics
 from tests.support import naive
 from tests.support.lakes import DDL, Export, Exports, bad, event, mixed, seldom, wait_until, wrong_places
-from tests.support.services import administered, fresh_name, produce
+from tests.support.services import administered, fresh_name, produce, remove_topic
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -32,12 +32,6 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark]
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is new is noticed."""
     monkeypatch.setattr(model, "TOPICS_REFRESH_SECS", 0.3)
-
-
-def delete(e: Export, topic: str) -> None:
-    with administered(e.kafka) as admin:
-        admin.delete_topics([topic])
-        wait_until(lambda: topic not in admin.list_topics(), 30, "the topic is gone")
 
 
 def at(e: Export, offset: int, partition: int = 0, topic: str = "") -> Callable[[], bool]:
@@ -148,7 +142,7 @@ def test_a_topic_that_begins_to_match_the_pattern_is_exported_and_one_that_goes_
         produce(kafka, late, {0: mixed(20, first=100), 1: mixed(10, first=200)})
         wait_until(lambda: at(e, 19, 0, late)() and at(e, 9, 1, late)(), 120, "the late topic is exported")
         is_exact(e, 60)
-        delete(e, late)
+        remove_topic(e.kafka, late)
         produce(kafka, e.topic, {0: mixed(10, first=300)})
         wait_until(at(e, 39), 120, "the remaining topic goes on")
     assert wrong_places(e) == {}
@@ -198,7 +192,7 @@ def test_a_topic_that_is_made_again_stops_the_running_task(
     produce(e.kafka, e.topic, {0: mixed(20)})
     with e.going(spark) as task:
         wait_until(at(e, 19), 120, "the first topic is exported")
-        delete(e, e.topic)
+        remove_topic(e.kafka, e.topic)
         create_topic(e.kafka, e.topic)
         produce(e.kafka, e.topic, {0: mixed(more, first=500)})
         stopped = task.ended()

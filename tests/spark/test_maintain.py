@@ -27,8 +27,8 @@ from exporter.operate.maintain.maintain import Maintenance, MaintenanceLimits, M
 from exporter.protocol.commit import DeltaCommitter
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
-from tests.spark.test_sweep import Kept
 from tests.support.lakes import create_anchored, stage_offsets
+from tests.support.sessions import Kept
 
 pytestmark = pytest.mark.spark
 

@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from exporter.task.announced import announcing
 from tests.support.announced import Consumer
 from tests.support.lakes import Export, messages
+from tests.support.posted import answering
 
 
 @contextmanager
 def hook(taken: list[bytes]) -> Iterator[str]:
     """A web server of this machine; its URL."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            taken.append(self.rfile.read(int(self.headers["Content-Length"])))
-            self.send_response(204)
-            self.end_headers()
+    def take(text: str, _headers: Mapping[str, str]) -> tuple[int, str]:
+        taken.append(text.encode())
+        return 200, ""
 
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/of/tables"
-        server.shutdown()
+    with answering(take) as url:
+        yield f"{url}of/tables"
 
 
 @contextmanager

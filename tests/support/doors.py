@@ -38,6 +38,19 @@ class Doors(Broker):
         return own | doors
 
 
+def client_lines(**given: str | None) -> str:
+    """The [kafka_client] table; None leaves a line out."""
+    return "\n".join(f"{name} = '{value}'" for name, value in given.items() if value is not None)
+
+
+def oauth_lines(url: str, secret: str) -> str:
+    """The same, of a client that asks a server for its tokens."""
+    return client_lines(
+        security_protocol="SASL_PLAINTEXT", sasl_mechanism="OAUTHBEARER", sasl_oauth_token_url=url,
+        sasl_oauth_client_id="exporter", sasl_oauth_client_secret=secret,
+    )  # fmt: skip
+
+
 def oauth_broker(jwks: Path, reauth_ms: int = 0, protocol: str = "SASL_PLAINTEXT") -> Doors:
     """One that takes tokens that a Signer has signed. reauth_ms: how long a session lasts; 0: for ever."""
     properties = {

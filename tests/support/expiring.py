@@ -13,17 +13,16 @@ from __future__ import annotations
 import json
 import re
 import sys
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qs
 
 from exporter.local.proxy import FaultyProxy, _body, _Handler
+from tests.support.posted import answering
 
 SIGNED_BY = re.compile(r"Credential=until(\d+)/")
 WORDS = "The provided token has expired."
@@ -116,54 +115,41 @@ class Profile:
         return len(self._calls.read_text().splitlines()) if self._calls.exists() else 0
 
 
+@dataclass
 class Sts:
-    """Gives keys to whoever shows a token, by AssumeRoleWithWebIdentity. tokens: that were shown, in order."""
+    """Gives keys to whoever shows a token, by AssumeRoleWithWebIdentity. token: where it stands.
 
-    def __init__(self, folder: Path, life_secs: int) -> None:
-        self.token = folder / "token"
-        self.tokens: list[str] = []
-        self._life_secs = life_secs
-        handler = type("Handler", (_Given,), {"sts": self})
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self.environment = {
-            **NOWHERE,
-            "AWS_CONFIG_FILE": str(folder / "none"),
-            "AWS_SHARED_CREDENTIALS_FILE": str(folder / "none"),
-            "AWS_ENDPOINT_URL_STS": f"http://127.0.0.1:{self._server.server_port}",
-            "AWS_DEFAULT_REGION": "us-east-1",
-            "AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/exporter",
-            "AWS_WEB_IDENTITY_TOKEN_FILE": str(self.token),
-        }
+    tokens: that were shown, in order. environment: of who is to use it.
+    """
 
-    @contextmanager
-    def running(self) -> Iterator[Sts]:
-        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
-        try:
-            yield self
-        finally:
-            self._server.shutdown()
-            self._server.server_close()
+    token: Path
+    life_secs: int
+    tokens: list[str] = field(default_factory=list)
+    environment: dict[str, str] = field(default_factory=dict)
 
-    def answer(self, token: str) -> str:
-        self.tokens.append(token)
-        until = int(time.time()) + self._life_secs
+    def answer(self, text: str, _headers: Mapping[str, str]) -> tuple[int, str]:
+        """See answering."""
+        self.tokens.append(parse_qs(text)["WebIdentityToken"][0])
+        until = int(time.time()) + self.life_secs
         told = datetime.fromtimestamp(until, timezone.utc).isoformat().replace("+00:00", "Z")
         keys = {"AccessKeyId": f"until{until}", "SecretAccessKey": "s", "SessionToken": "t", "Expiration": told}
         xml = "".join(f"<{name}>{text}</{name}>" for name, text in keys.items())
         result = f"<AssumeRoleWithWebIdentityResult><Credentials>{xml}</Credentials></AssumeRoleWithWebIdentityResult>"
-        return f"<AssumeRoleWithWebIdentityResponse>{result}</AssumeRoleWithWebIdentityResponse>"
+        return 200, f"<AssumeRoleWithWebIdentityResponse>{result}</AssumeRoleWithWebIdentityResponse>"
 
 
-class _Given(BaseHTTPRequestHandler):
-    sts: Sts
-
-    def log_message(self, *_: Any) -> None:
-        """Nobody reads it."""
-
-    def do_POST(self) -> None:
-        asked = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
-        body = self.sts.answer(asked["WebIdentityToken"][0]).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+@contextmanager
+def token_service(folder: Path, life_secs: int) -> Iterator[Sts]:
+    """One that listens inside the block."""
+    sts = Sts(folder / "token", life_secs)
+    with answering(sts.answer) as url:
+        sts.environment = {
+            **NOWHERE,
+            "AWS_CONFIG_FILE": str(folder / "none"),
+            "AWS_SHARED_CREDENTIALS_FILE": str(folder / "none"),
+            "AWS_ENDPOINT_URL_STS": url,
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/exporter",
+            "AWS_WEB_IDENTITY_TOKEN_FILE": str(sts.token),
+        }
+        yield sts

@@ -24,7 +24,6 @@ import confluent_kafka as ck
 import deltalake
 import pyarrow as pa
 import pytest
-from kafka import KafkaAdminClient
 from kafka import TopicPartition as KafkaTopicPartition
 
 from exporter import faults
@@ -34,6 +33,7 @@ from exporter.core.order import StagingOrder
 from exporter.core.outcome import Report
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.writers import StagedFile
+from exporter.drill.producer import NOON, TYPES, Load
 from exporter.executor.stage import stage
 from exporter.faults import InjectedFault
 from exporter.formats.schema_columns import FromSchemas
@@ -56,17 +56,10 @@ from offsets.ranges import TopicPartition
 from offsets.table_log import TableView
 from tests.support.days import partition_of
 from tests.support.places import File, Folder, Place
-from tests.support.services import Record, fresh_name
+from tests.support.services import Record, administered, fresh_name
 
-DDL: dict[str, str] = {
-    "order": "id BIGINT, amount DECIMAL(12,2), note STRING",
-    "click": "id BIGINT, page STRING",
-    "payment": "id BIGINT, ok BOOLEAN",
-}
-"""The event types of these tests; type in `type`, event time as ISO text in `at`."""
-
-NOON = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
-"""Kafka timestamp of records that do not say otherwise."""
+DDL = TYPES
+"""The event types of these tests are the drill's; NOON is the Kafka timestamp of records that do not say otherwise."""
 RUN_SECS_MAX = 120.0
 GONE_SECS_MAX = 60.0
 
@@ -324,7 +317,7 @@ Exports = Callable[..., Export]
 def exports_of(kafka: str, topic: Callable[..., str], root: Path, place: Place) -> Exports:
     """See the fixture `exports`."""
 
-    def make(partitions: int = 1, config: Mapping[str, str] | None = None, **given: Any) -> Export:
+    def make(partitions: int = 1, /, config: Mapping[str, str] | None = None, **given: Any) -> Export:
         own = {one.name: given.pop(one.name) for one in fields(Export) if one.name in given}
         known = {"kafka": kafka, "root": root, "app": fresh_name("app"), "at": None if "root" in own else place}
         made = {} if "topic" in own else {"topic": topic(partitions, config)}
@@ -530,37 +523,17 @@ def deadly(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def delete_before(export: Export, offset: int, partition: int = 0) -> None:
     """Let the topic lose its records before `offset`, as retention does."""
-    admin = KafkaAdminClient(bootstrap_servers=export.kafka)
-    try:
+    with administered(export.kafka) as admin:
         admin.delete_records({KafkaTopicPartition(export.topic, partition): offset})
-    finally:
-        admin.close()
 
 
 @contextmanager
 def writing(kafka: str, topic: str, partitions: int = 2, per_sec: int = 300) -> Iterator[None]:
-    """Somebody else writes to all partitions meanwhile."""
-    enough = threading.Event()
-    failed: list[object] = []
-    producer = ck.Producer({"bootstrap.servers": kafka, "enable.idempotence": True, "log_level": 3})
-
-    def write() -> None:
-        first = 100_000
-        while not enough.wait(0.1):
-            for record in mixed(per_sec // 10, first):
-                producer.produce(
-                    topic, record.value, record.key, first % partitions, timestamp=record.timestamp_ms,
-                    on_delivery=lambda error, _: failed.append(error) if error else None,
-                )  # fmt: skip
-                first += 1
-            producer.poll(0)
-
-    thread = threading.Thread(target=write)
-    thread.start()
+    """Somebody else writes to all partitions meanwhile, as in a drill."""
+    load = Load({"bootstrap_servers": kafka}, topic, partitions, per_sec)
+    load.start()
     try:
         yield
+        load.stop()
     finally:
-        enough.set()
-        thread.join(10)
-        assert producer.flush(30) == 0
-        assert not failed
+        load.close()

@@ -14,20 +14,20 @@ from typing import Any, NamedTuple
 from confluent_kafka import Producer
 from kafka import KafkaAdminClient
 
-from exporter.local.broker import Broker, answers
+from exporter.local.broker import Broker, answers, create_topic
 from exporter.local.dynamodb import DynamoDbLocal
-from exporter.local.hdfs import LocalHdfs
 from exporter.local.registry import LocalRegistry
 from exporter.local.s3 import BUCKET, LocalS3
 from exporter.local.server import CREDENTIALS, accepts
 from exporter.stores.store import Store
 from exporter.stores.stores import open_store
+from tests.support.hdfs import LocalHdfs
 
 DOCKER_SECS_MAX = 2.0
 """How long a Docker daemon may take to say that it is there."""
 
 CONTAINER_SECS_MAX = 60.0
-PRODUCE_SECS_MAX = 30.0
+PRODUCE_SECS_MAX = TOPIC_SECS_MAX = 30.0
 HEAP_MB = 512
 """Of the broker: it has the topics of a whole run, some thousand partitions."""
 
@@ -164,13 +164,30 @@ def fresh_name(prefix: str = "t") -> str:
 
 
 @contextmanager
-def administered(bootstrap: str) -> Iterator[KafkaAdminClient]:
-    """An admin client of a broker."""
-    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+def administered(bootstrap: str, **login: Any) -> Iterator[KafkaAdminClient]:
+    """An admin client of a broker. login: what that asks for."""
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap, **login)
     try:
         yield admin
     finally:
         admin.close()
+
+
+def remove_topic(bootstrap: str, topic: str) -> None:
+    """Delete it, and return when it is gone."""
+    with administered(bootstrap) as admin:
+        admin.delete_topics([topic])
+        deadline = time.monotonic() + TOPIC_SECS_MAX
+        while topic in admin.list_topics():
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"the topic {topic} is not gone")
+            time.sleep(0.05)  # pace of the polling, bounded by the deadline
+
+
+def make_again(bootstrap: str, topic: str, partitions: int = 1) -> None:
+    """Delete a topic and make another one under the same name."""
+    remove_topic(bootstrap, topic)
+    create_topic(bootstrap, topic, partitions)
 
 
 def produce(

@@ -12,8 +12,8 @@ import pytest
 
 from exporter.cli import main as cli
 from exporter.log import OURS
-from tests.spark.test_sweep import Kept
 from tests.support.lakes import Export
+from tests.support.sessions import Kept
 
 Typed = Callable[..., tuple[int, str]]
 

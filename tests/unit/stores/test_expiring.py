@@ -19,7 +19,7 @@ from exporter.stores.store import Store
 from exporter.stores.stores import open_store
 from exporter.wal.dynamodb_calls import connect
 from offsets.intents import WalUnreachable
-from tests.support.expiring import Gate, Profile, Sts
+from tests.support.expiring import Gate, Profile, token_service
 from tests.support.fake_s3 import FakeS3
 from tests.support.services import s3_options
 
@@ -75,9 +75,8 @@ def test_a_store_outlives_the_keys_of_web_identity_and_shows_the_token_of_then(
     using: Using, tmp_path: Path, gate: Gate
 ) -> None:
     """The file is written anew while it works, as a cluster does."""
-    sts = Sts(tmp_path, life_secs=3)
-    using(sts.environment)
-    with sts.running():
+    with token_service(tmp_path, life_secs=3) as sts:
+        using(sts.environment)
         store = open_store("s3://lake/tables", s3_options(gate.endpoint))
         for token in ("first", "second", "third"):
             sts.token.write_text(token)

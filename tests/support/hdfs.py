@@ -1,4 +1,4 @@
-"""A real HDFS as a child process, one NameNode and one DataNode, for the drill, the tests and the benchmark.
+"""A real HDFS as a child process, one NameNode and one DataNode.
 
     <folder>/data         what it holds, also over its restarts
     <folder>/up.json      is there when it is up
