@@ -12,7 +12,7 @@ import pytest
 from exporter.announce.follower import KEEP_SECS, RELOOK_SECS, Follower, Passed
 from exporter.announce.logs import TableLogs
 from exporter.announce.memory import MemoryKept, MemorySink
-from exporter.announce.pointers import Pointer, texts_of
+from exporter.announce.pointers import Pointer
 from exporter.announce.seams import Trouble
 from exporter.lake.log_files import entry
 from exporter.stores.memory import MemoryStore
@@ -73,44 +73,6 @@ def test_a_lake_that_is_there_begins_at_its_versions(place: Place) -> None:
     assert sorted(place.told) == [("click", -1, 0), ("order", 1, 2)]
 
 
-def test_the_first_commits_of_a_new_lake_are_told(place: Place) -> None:
-    """A task keeps where it begins before it commits anything, and the leader may come much later."""
-    place.started().begin()
-    place.lake.write("order", rows(1), rows(2))
-    place.started()
-    place.passed()
-    assert place.told == [("order", -1, 0), ("order", 0, 1)]
-
-
-def test_who_begins_late_does_not_overtake_who_began_before(place: Place) -> None:
-    """Between the look at the tables and what is kept another one has begun and gone on: its pointers count."""
-    logs = TableLogs(place.lake.store, sync=True)
-    late, listed = Follower(APP, logs, place.sink, place.kept), logs.tables
-
-    def meanwhile() -> Any:
-        place.started().begin()
-        place.lake.write("order", rows(1))
-        logs.tables = listed  # type: ignore[method-assign]
-        return listed()
-
-    logs.tables = meanwhile  # type: ignore[method-assign]
-    assert late.begin() is None
-    late.passed(lambda: True)
-    assert place.told == [("order", -1, 0)]
-
-
-def test_a_crash_doubles_and_never_loses(place: Place) -> None:
-    """Nothing was kept of what was taken since: it is told once more, in the same order, with the same `after`."""
-    place.lake.write("order", rows(1))
-    place.passed()
-    place.lake.write("order", rows(2), MARKER, rows(3))
-    place.passed()
-    place.kept.texts = texts_of({"order": Pointer(0, 0)}, 1)[0]
-    place.started()
-    place.passed()
-    assert place.told == [("order", 0, 1), ("order", 1, 3)] * 2
-
-
 def test_what_a_sink_does_not_take_comes_first_when_it_does(place: Place) -> None:
     """The next version of that table waits behind it; the other tables go on."""
     place.follower.begin()
@@ -122,21 +84,6 @@ def test_what_a_sink_does_not_take_comes_first_when_it_does(place: Place) -> Non
     place.sink.failing = {}
     assert place.passed().trouble == ""
     assert place.told[2:] == [("order", -1, 0), ("order", 0, 1)]
-
-
-def test_what_is_kept_is_never_ahead_of_what_was_taken(place: Place) -> None:
-    """Nor of the sink that fails in the middle of many versions."""
-    place.follower.begin()
-    place.lake.write("order", *[rows(number) for number in range(1, 9)])
-    seen = place.sink.send
-
-    def third_fails(messages: Any) -> dict[str, str]:
-        place.sink.failing = {"": "no"} if len(place.sink.taken) == 3 else {}
-        return seen(messages)
-
-    place.sink.send = third_fails  # type: ignore[method-assign]
-    place.passed()
-    assert place.kept.load() == {"order": Pointer(2, 2)}
 
 
 def test_pointers_that_cannot_be_kept_hold_nothing_up(place: Place) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-import random
 import re
 import subprocess
 import sys
@@ -163,71 +162,6 @@ def test_the_fake_is_stricter_than_the_real_one(db: FakeDynamoDb, request_: dict
     with pytest.raises(AssertionError):
         db.put_item(TableName="table", ReturnValuesOnConditionCheckFailure="ALL_OLD", **request_)
     assert not hasattr(db, "scan") and not hasattr(db, "delete_item") and not hasattr(db, "batch_write_item")
-
-
-class Keepers:
-    """Three tasks with clocks of their own, pauses, failures and lost answers; while one waits for an answer, others
-    go on."""
-
-    def __init__(self, db: FakeDynamoDb, seed: int) -> None:
-        self.rng = random.Random(seed)
-        self.tp = TopicPartition("events", seed)
-        self.time = 0.0
-        self.waiting: set[int] = set()
-        self.all = [self.keeper(db, number) for number in range(3)]
-
-    def keeper(self, db: FakeDynamoDb, number: int) -> LeaseKeeper:
-        ahead = self.rng.uniform(-1e5, 1e5)
-        log = new_log(Wrapped(db, lambda name, go_on: self.around(number, name, go_on)))
-        clock = lambda: self.time + ahead  # noqa: E731
-        made = LeaseKeeper(log, f"{number}", 10, lambda tp: None, clock=clock, scheduled=False)
-        made.take([self.tp])
-        return made
-
-    def around(self, number: int, name: str, go_on: Any) -> Any:
-        self.pass_time(number)
-        if self.rng.random() < 0.1:
-            raise failure("AccessDeniedException", name)
-        answer = go_on()
-        self.pass_time(number)
-        if self.rng.random() < 0.1:
-            raise failure("AccessDeniedException", name)
-        return answer
-
-    def pass_time(self, number: int) -> None:
-        self.time += self.rng.choice((0, 0, 0, 0.1, 0.5, 3, 9))
-        self.waiting.add(number)
-        if self.rng.random() < 0.2:
-            self.go_on()
-        self.waiting.discard(number)
-
-    def go_on(self) -> None:
-        """One beat of somebody who is not waiting for an answer."""
-        free = [number for number in range(3) if number not in self.waiting]
-        one = self.all[self.rng.choice(free)] if free else None
-        if one is not None and self.rng.random() < 0.03:
-            one.give_back([self.tp])
-            one.beat()
-            one.take([self.tp])
-        if one is not None:
-            one.beat()
-        self.time += self.rng.choice((0.1, 1, 2, 4))
-
-    def holding(self) -> set[int]:
-        return {number for number, keeper in enumerate(self.all) if keeper.check(self.tp)}
-
-
-def test_no_two_keepers_ever_hold_a_lease_at_once(db: FakeDynamoDb) -> None:
-    """In 150 random runs; and each of them holds it at some time."""
-    ever: set[int] = set()
-    for seed in range(150):
-        keepers = Keepers(db, seed)
-        for _ in range(100):
-            keepers.go_on()
-            now = keepers.holding()
-            assert len(now) <= 1, f"seed {seed}"
-            ever |= now
-    assert ever == {0, 1, 2}
 
 
 def test_a_keeper_renews_by_itself_tells_a_loss_once_and_gives_back_when_closed(db: FakeDynamoDb) -> None:
