@@ -30,7 +30,7 @@ KNOCK_SECS, PAUSE_SECS = 2.0, 0.2
 """For so long brokers may refuse connections: one that starts again does for a moment."""
 ANSWER_BYTES_MAX = 1 << 20
 
-SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
+_SIZE = struct.Struct(">i")
 UNSUPPORTED_MECHANISM, ILLEGAL_STATE = 33, 34
 
 _OTHER_NAME = (62, 64)
@@ -209,6 +209,7 @@ def _log_in(connection: socket.socket, broker: str, host: str, options: Mapping[
     """Prove who we are; the user's name. Raises ConfigError."""
     from kafka.errors import KafkaError
     from kafka.net.sasl import get_sasl_mechanism
+    from kafka.protocol.sasl import SaslAuthenticateRequest
 
     mechanism, (user, hint) = str(options["sasl_mechanism"]), _who(options)
     code, offered = _handshake(connection, mechanism)
@@ -224,14 +225,11 @@ def _log_in(connection: socket.socket, broker: str, host: str, options: Mapping[
     except KafkaError as error:  # of Kerberos
         raise _no_ticket(broker, user, str(error.args[0])) from None
     while not login.is_done():
-        token = login.auth_bytes()
-        answer = _ask(connection, SASL_AUTHENTICATE, 0, struct.pack(">i", len(token)) + token)
-        (code,) = struct.unpack_from(">h", answer)
-        said, rest = _nullable(answer[2:])
-        if code:
-            raise ConfigError(f"{refused}: {said or f'error code {code}'}", hint)
+        answer = _ask(connection, SaslAuthenticateRequest[0](auth_bytes=login.auth_bytes()))
+        if code := answer.error_code:
+            raise ConfigError(f"{refused}: {answer.error_message or f'error code {code}'}", hint)
         try:
-            login.receive(rest[4:])
+            login.receive(answer.auth_bytes or b"")
         except (ValueError, KeyError) as error:  # SCRAM: the broker, too, proves that it knows the password
             raise ConfigError(f"{refused}: its answer is not that of a broker that knows the user", hint) from error
     if not login.is_authenticated():
@@ -259,19 +257,20 @@ def _no_ticket(broker: str, user: str, why: str) -> ConfigError | DependencyUnre
 
 def _handshake(connection: socket.socket, mechanism: str) -> tuple[int, list[str]]:
     """The error code, and the mechanisms that the broker offers."""
-    answer = _ask(connection, SASL_HANDSHAKE, 1, _text(mechanism))
-    (code,) = struct.unpack_from(">h", answer)
-    return code, _texts(answer[2:])
+    from kafka.protocol.sasl import SaslHandshakeRequest
+
+    answer = _ask(connection, SaslHandshakeRequest[1](mechanism=mechanism))
+    return answer.error_code, answer.mechanisms
 
 
-def _ask(connection: socket.socket, api_key: int, version: int, body: bytes) -> bytes:
-    """The body of the answer. Raises EOFError or OSError."""
-    request = struct.pack(">hhih", api_key, version, 1, -1) + body
-    connection.sendall(struct.pack(">i", len(request)) + request)
-    (size,) = struct.unpack(">i", _exactly(connection, 4))
+def _ask(connection: socket.socket, request: Any) -> Any:
+    """The answer, as kafka-python has both. Raises EOFError or OSError."""
+    request.with_header(correlation_id=1, client_id=None)
+    connection.sendall(request.encode(framed=True, header=True))
+    (size,) = _SIZE.unpack(_exactly(connection, _SIZE.size))
     if not 4 <= size <= ANSWER_BYTES_MAX:
         raise EOFError(f"an answer of {size} bytes is none of Kafka's")
-    return _exactly(connection, size)[4:]
+    return request.header.get_response_class().decode(_exactly(connection, size), header=True)
 
 
 def _exactly(connection: socket.socket, size: int) -> bytes:
@@ -281,27 +280,4 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
         if not part:
             raise EOFError("the connection ended")
         found += part
-    return found
-
-
-def _text(text: str) -> bytes:
-    """A string as Kafka writes it."""
-    data = text.encode()
-    return struct.pack(">h", len(data)) + data
-
-
-def _nullable(data: bytes) -> tuple[str, bytes]:
-    """A nullable string, and what comes after it."""
-    (size,) = struct.unpack_from(">h", data)
-    end = 2 + max(0, size)
-    return data[2:end].decode("utf-8", "replace"), data[end:]
-
-
-def _texts(data: bytes) -> list[str]:
-    """An array of strings."""
-    (count,) = struct.unpack_from(">i", data)
-    found, data = [], data[4:]
-    for _ in range(count):
-        text, data = _nullable(data)
-        found.append(text)
     return found
