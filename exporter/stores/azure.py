@@ -17,17 +17,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from exporter.secrets import keep_secret
 from exporter.stores.object_client import Waiting, kept_client
-from exporter.stores.object_store import ObjectStore, require_root
+from exporter.stores.object_store import ObjectStore
 from exporter.stores.store import Entry, JavaSide
 
 AUTHORITY = "https://login.microsoftonline.com"
-_SHAPE = "abfss://container@account.dfs.core.windows.net/path"
 _ROOT = re.compile(r"abfss?://(?P<container>[a-z0-9-]{3,63})@(?P<account>[a-z0-9]{3,24})\.dfs\.(?P<domain>[^/:@]+)(?:/.*)?")
 _TOKENS = "org.apache.hadoop.fs.azurebfs.oauth2"
 _HADOOP = {
@@ -43,12 +41,10 @@ _HADOOP = {
 _CHAIN_HINT = "give credentials by the environment (AZURE_...), workload identity or the machine's managed identity"
 
 
-@dataclass(frozen=True)
 class AzureStore(ObjectStore):
-    """root: abfss://container@account.dfs.core.windows.net/path, or abfs://. There are no options."""
+    """root: also abfs://. There are no options."""
 
-    root: str
-    options: Mapping[str, str] = field(default_factory=dict, hash=False)
+    shape: ClassVar[str] = "abfss://container@account.dfs.core.windows.net/path"
     hints: ClassVar[Mapping[str, str]] = {
         "ContainerNotFound": "make the container, or correct `table_root`",
         "AuthenticationFailed": _CHAIN_HINT,
@@ -58,13 +54,19 @@ class AzureStore(ObjectStore):
 
     @classmethod
     def at(cls, root: str, options: Mapping[str, str] | None = None) -> AzureStore:
-        """The store at a root. Raises ValueError for what is none of its kind."""
-        require_root(root, _SHAPE)
-        _parts(root)
-        return cls(root.rstrip("/"), dict(options or {}))
+        store = super().at(root, options)
+        store._parts()
+        return store
 
     def _client(self, waiting: Waiting) -> Any:
-        return _client(*_parts(self.root), emulated(), waiting)
+        return _client(*self._parts(), emulated(), waiting)
+
+    def _parts(self) -> tuple[str, str, str]:
+        """Container, account, and the domain that accounts have their names in. Raises ValueError."""
+        found = _ROOT.fullmatch(self.root)
+        if found is None:
+            raise ValueError(f"should be {self.shape}")
+        return found["container"], found["account"], found["domain"]
 
     @property
     def java(self) -> JavaSide:
@@ -90,14 +92,6 @@ def emulated() -> bool:
     AZURITE_BLOB_STORAGE_URL is its address, http://127.0.0.1:10000 without.
     """
     return os.environ.get("AZURE_STORAGE_USE_EMULATOR", "").lower() in ("1", "true")
-
-
-def _parts(root: str) -> tuple[str, str, str]:
-    """Container, account, and the domain that accounts have their names in. Raises ValueError."""
-    found = _ROOT.fullmatch(root)
-    if found is None:
-        raise ValueError(f"should be {_SHAPE}")
-    return found["container"], found["account"], found["domain"]
 
 
 def _credentials() -> dict[str, str]:

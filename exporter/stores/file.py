@@ -44,8 +44,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, ClassVar, Literal
 from urllib.parse import unquote
 
-from exporter.errors import ConfigError, DependencyUnreachable, ExporterError
+from exporter.errors import ConfigError, ExporterError
 from exporter.stores import kept
+from exporter.stores.rooted import not_written
 from exporter.stores.store import Entry, JavaSide
 
 if TYPE_CHECKING:
@@ -291,11 +292,10 @@ def _tried(folder: Path, sync: bool) -> ExporterError | None:
     except OSError as error:
         reason = error.strerror or type(error).__name__
         if error.errno in STANDING:
-            hint = "give the user of this process the right to write there, or correct `table_root`"
-            return ConfigError(f"nothing can be written to {folder}: {reason}", hint)
-        return DependencyUnreachable(
-            f"nothing can be written to {folder}: {reason}", "start again when it can; all goes on from the tables"
-        )
+            return not_written(
+                folder, reason, "give the user of this process the right to write there, or correct `table_root`"
+            )
+        return not_written(folder, reason)
     finally:
         for path in (link, file):
             with suppress(OSError):

@@ -7,11 +7,10 @@ GOOGLE_APPLICATION_CREDENTIALS names, else the machine's service account. Google
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from exporter.stores.object_client import Waiting, kept_client
-from exporter.stores.object_store import ObjectStore, require_root
+from exporter.stores.object_store import ObjectStore
 from exporter.stores.store import JavaSide
 
 LOG_STORE = "io.delta.storage.GCSLogStore"
@@ -19,19 +18,11 @@ HADOOP = {"http.max.retry": "3", "http.connect-timeout": "5000", "http.read-time
 """A store that is silent or down is given up after a minute. ms."""
 
 
-@dataclass(frozen=True)
 class GcsStore(ObjectStore):
-    """root: gs://bucket/path. options: endpoint, of an emulator, which asks for no login."""
+    """options: endpoint, of an emulator, which asks for no login."""
 
-    root: str
-    options: Mapping[str, str] = field(default_factory=dict, hash=False)
+    shape: ClassVar[str] = "gs://bucket/path"
     hints: ClassVar[Mapping[str, str]] = {"NoSuchBucket": "make the bucket, or correct `table_root`"}
-
-    @classmethod
-    def at(cls, root: str, options: Mapping[str, str] | None = None) -> GcsStore:
-        """The store at gs://bucket/path. Raises ValueError for what is none."""
-        require_root(root, "gs://bucket/path")
-        return cls(root.rstrip("/"), dict(options or {}))
 
     def _client(self, waiting: Waiting) -> Any:
         bucket = self.root.partition("://")[2].partition("/")[0]

@@ -32,16 +32,14 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Literal
-from urllib.parse import unquote
 
 from exporter.core.backoff import Backoff
-from exporter.errors import ConfigError, DependencyUnreachable, ExporterError
+from exporter.errors import ConfigError, ExporterError
 from exporter.stores.hdfs_client import PROBE_SECS, ask, require_library
-from exporter.stores.paths import require_plain
 from exporter.stores.ranged import Ranged
+from exporter.stores.rooted import RootedStore, not_written, require_plain
 from exporter.stores.store import Entry, JavaSide
 
 if TYPE_CHECKING:
@@ -75,14 +73,11 @@ JAVA = JavaSide(
 _ROOT = re.compile(r"hdfs://(?P<authority>[A-Za-z0-9._-]+(?::[0-9]{1,5})?)(?P<path>/[^:]*)?")
 
 
-@dataclass(frozen=True)
-class HdfsStore:
+class HdfsStore(RootedStore):
     """A folder of HDFS. root: hdfs://namenode:port/path or hdfs://nameservice/path."""
 
-    root: str
     commits_are_exclusive: ClassVar[Literal[True]] = True  # one who renames over nothing is first
     syncs: ClassVar[bool] = False
-    options: ClassVar[Mapping[str, str]] = {}
     java: ClassVar[JavaSide] = JAVA
 
     @classmethod
@@ -106,14 +101,6 @@ class HdfsStore:
 
     def _ask(self, path: str, question: Callable[[Any], Any], secs: float = 0.0) -> Any:
         return ask(self._authority, question, self.uri(path), secs)
-
-    def uri(self, path: str = "") -> str:
-        if path:
-            require_plain(path)
-        return f"{self.root}/{path}" if path else self.root
-
-    def below(self, folder: str) -> HdfsStore:
-        return HdfsStore(self.uri(folder))
 
     # Files
 
@@ -187,13 +174,6 @@ class HdfsStore:
         found = self._kind(path)
         return None if found is None or found.isdir else int(found.length)
 
-    def live_size(self, path: str) -> int | None:
-        plain = unquote(path)
-        if "://" not in plain:
-            return self.size(plain)
-        above, _, name = plain.rpartition("/")
-        return self.at(above).size(name)
-
     def delete(self, path: str) -> bool:
         at = self._path(path)
         return bool(self._ask(path, lambda client: client.delete(at, False)))
@@ -233,9 +213,6 @@ class HdfsStore:
         found = self._kind(path)
         return found is not None and bool(found.isdir)
 
-    def has_file(self, path: str) -> bool:
-        return self.size(path) is not None
-
     # The storage itself
 
     def unwritable(self, path: str = "", sync: bool = False) -> ExporterError | None:
@@ -251,10 +228,8 @@ class HdfsStore:
                 )
             there._try()
         except OSError as error:
-            why = f"nothing can be written to {there.root}: {error.strerror or error}"
-            if error.errno in STANDING:
-                return ConfigError(why, HINTS.get(error.errno or 0, "correct `table_root`"))
-            return DependencyUnreachable(why, "start again when it can; all goes on from the tables")
+            hint = HINTS.get(error.errno, "correct `table_root`") if error.errno in STANDING else ""
+            return not_written(there.root, error.strerror or str(error), hint)
         return None
 
     def _try(self) -> None:
@@ -270,10 +245,6 @@ class HdfsStore:
         except OSError as error:
             return f"{self.root}: {error.strerror or error}"
         return ""
-
-    def require_same_names(self, encoding: Callable[[], str | None], values: bool = False) -> None:
-        """Names are UTF-8 for everybody."""
-
 
 def _name(status: Any) -> str:
     return str(status.path).rpartition("/")[2]

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import io
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO, ClassVar, Literal
-from urllib.parse import unquote
 
 from exporter.errors import ExporterError
+from exporter.stores.rooted import RootedStore, require_plain
 from exporter.stores.store import Entry, JavaSide
 
 if TYPE_CHECKING:
@@ -46,14 +46,11 @@ class Disk:
 DISKS: dict[str, Disk] = {}
 
 
-@dataclass(frozen=True)
-class MemoryStore:
+class MemoryStore(RootedStore):
     """A folder of a disk. root: memory://name, and names below it."""
 
-    root: str
     commits_are_exclusive: ClassVar[Literal[True]] = True
     syncs: ClassVar[bool] = True
-    options: ClassVar[Mapping[str, str]] = {}
     java: ClassVar[JavaSide] = JavaSide()
 
     @classmethod
@@ -61,21 +58,13 @@ class MemoryStore:
         """Raises ValueError for what is no root here."""
         if not root.startswith(SCHEME):
             raise ValueError(f"{root!r} should be {SCHEME}name")
-        _require_plain(root.removeprefix(SCHEME))
+        require_plain(root.removeprefix(SCHEME))
         return cls(root)
 
     @property
     def disk(self) -> Disk:
         """What a test looks at and changes."""
         return DISKS.setdefault(self.root.removeprefix(SCHEME).partition("/")[0], Disk())
-
-    def uri(self, path: str = "") -> str:
-        if path:
-            _require_plain(path)
-        return f"{self.root}/{path}" if path else self.root
-
-    def below(self, folder: str) -> MemoryStore:
-        return MemoryStore(self.uri(folder))
 
     def write_once(self, path: str, body: pa.Buffer | bytes) -> None:
         at, disk = self.uri(path), self.disk
@@ -106,11 +95,6 @@ class MemoryStore:
         body = self.disk.bodies.get(self.uri(path))
         return None if body is None else len(body)
 
-    def live_size(self, path: str) -> int | None:
-        plain = unquote(path)
-        body = self.disk.bodies.get(plain if plain.startswith(SCHEME) else self.uri(plain))
-        return None if body is None else len(body)
-
     def delete(self, path: str) -> bool:
         at = self.uri(path)
         with self.disk.alone:
@@ -135,18 +119,12 @@ class MemoryStore:
     def has_folder(self, path: str) -> bool:
         return any(at.startswith(f"{self.uri(path)}/") for at in self.disk.bodies)
 
-    def has_file(self, path: str) -> bool:
-        return self.uri(path) in self.disk.bodies
-
     def unwritable(self, path: str = "", sync: bool = False) -> ExporterError | None:
         self.uri(path)
         return self.disk.unwritable
 
     def trouble(self) -> str:
         return self.disk.trouble
-
-    def require_same_names(self, encoding: Callable[[], str | None], values: bool = False) -> None:
-        """No JVM knows it by any name."""
 
     def _body(self, at: str) -> bytes:
         if at not in self.disk.bodies:
@@ -174,9 +152,3 @@ class _Opened(io.BytesIO):
 
     def writable(self) -> bool:
         return False
-
-
-def _require_plain(path: str) -> None:
-    """Raises ValueError for a path that some store would have to normalise."""
-    if not path.isprintable() or any(part in ("", ".", "..") for part in path.split("/")):
-        raise ValueError(f"{path!r} is no plain path")

@@ -17,17 +17,15 @@ import io
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Literal, TypeVar
-from urllib.parse import unquote
 
 from exporter.core.backoff import Backoff
-from exporter.errors import ConfigError, DependencyUnreachable, ExporterError
+from exporter.errors import ConfigError, ExporterError
 from exporter.stores.object_client import PROBING, StorePatience, Waiting
 from exporter.stores.object_errors import StoreRefused, is_standing, os_error, said
-from exporter.stores.paths import require_plain
 from exporter.stores.ranged import Ranged
+from exporter.stores.rooted import RootedStore, not_written, require_plain
 from exporter.stores.store import Entry, JavaSide
 
 if TYPE_CHECKING:
@@ -38,27 +36,27 @@ WHOLE_BYTES_MAX = 4 << 20
 """A file up to which a reader takes all of it with its first request."""
 RANGE_BYTES = 1 << 20
 Answer = TypeVar("Answer")
+_S = TypeVar("_S", bound="ObjectStore")
 RIGHTS = "get, put, list and delete objects"
 _patience = StorePatience()
 
 
-class ObjectStore:
+class ObjectStore(RootedStore):
     """A prefix of a bucket, or what else a store calls that.
 
-    A subclass is a frozen dataclass, and says how its client is made. hints: what a person has to do, by a word of what
-    the store says.
+    A subclass says how its client is made. shape: of a root. hints: what a person has to do, by a word of what the
+    store says.
     """
 
     commits_are_exclusive: ClassVar[Literal[True]] = True
     syncs: ClassVar[bool] = False
+    shape: ClassVar[str] = ""
     hints: ClassVar[Mapping[str, str]] = {}
-    root: str
-    options: Mapping[str, str]
 
     @classmethod
-    def at(cls, root: str, options: Mapping[str, str] | None = None) -> ObjectStore:
-        """The store at a root. Raises ValueError for what is none of its kind."""
-        raise NotImplementedError
+    def at(cls: type[_S], root: str, options: Mapping[str, str] | None = None) -> _S:
+        require_root(root, cls.shape)
+        return cls(root.rstrip("/"), dict(options or {}))
 
     def _client(self, waiting: Waiting) -> Any:
         """obstore's store of the bucket. Raises StoreRefused."""
@@ -78,14 +76,6 @@ class ObjectStore:
         if path:
             require_plain(path)
         return "/".join(part for part in (self._prefix, path) if part)
-
-    def uri(self, path: str = "") -> str:
-        if path:
-            require_plain(path)
-        return f"{self.root}/{path}" if path else self.root
-
-    def below(self, folder: str) -> ObjectStore:
-        return replace(self, root=self.uri(folder))  # type: ignore[type-var]
 
     # Files
 
@@ -172,13 +162,6 @@ class ObjectStore:
         except FileNotFoundError:
             return None
 
-    def live_size(self, path: str) -> int | None:
-        plain = unquote(path)
-        if "://" not in path:
-            return self.size(plain)
-        above, _, name = plain.rpartition("/")
-        return self.at(above, self.options).size(name)
-
     def delete(self, path: str) -> bool:
         """Two who delete at once may both be told that they did: the store itself does not say."""
         import obstore
@@ -235,9 +218,6 @@ class ObjectStore:
 
         return self._asked(path, some, waiting)
 
-    def has_file(self, path: str) -> bool:
-        return self.size(path) is not None
-
     # The storage itself
 
     def unwritable(self, path: str = "", sync: bool = False) -> ExporterError | None:
@@ -265,15 +245,10 @@ class ObjectStore:
         except (StoreRefused, FileNotFoundError) as error:
             words = str(error.strerror)
             hint = next((hint for word, hint in self.hints.items() if word in words), "")
-            return ConfigError(
-                f"nothing can be written to {self.uri(path)}: {words}",
-                hint or f"correct `table_root`, or the credentials and their rights: {RIGHTS}",
-            )
+            hint = hint or f"correct `table_root`, or the credentials and their rights: {RIGHTS}"
+            return not_written(self.uri(path), words, hint)
         except OSError as error:
-            return DependencyUnreachable(
-                f"nothing can be written to {self.uri(path)}: {error.strerror}",
-                "start again when it can; all goes on from the tables",
-            )
+            return not_written(self.uri(path), str(error.strerror))
         return ConfigError(
             f"{self.uri(path)} is in a store that ignores `If-None-Match: *`: of two tasks that make the same log "
             "entry both would be told that they did, and one commit would be lost",
@@ -286,9 +261,6 @@ class ObjectStore:
         except OSError as error:
             return f"{self.root}: {error.strerror or error}"
         return ""
-
-    def require_same_names(self, encoding: Callable[[], str | None], values: bool = False) -> None:
-        """Keys are UTF-8 for everybody."""
 
     def _is_for_the_keys(self, error: Exception, client: Any) -> bool:
         """Whether a request may have been refused only because the keys that signed it have ended meanwhile."""

@@ -13,7 +13,6 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, ClassVar
@@ -50,12 +49,10 @@ is the least that it takes. Parts of large files have a limit of their own."""
 _CHAIN_HINT = "give credentials by the environment, ~/.aws, web identity or the machine's role"
 
 
-@dataclass(frozen=True)
 class S3Store(ObjectStore):
     """root: s3a://bucket/path. options: endpoint, region. With an endpoint the bucket stands in the path."""
 
-    root: str
-    options: Mapping[str, str] = field(default_factory=dict, hash=False)
+    shape: ClassVar[str] = "s3://bucket/path"
     hints: ClassVar[Mapping[str, str]] = {
         "no credentials": _CHAIN_HINT,
         "InvalidAccessKeyId": _CHAIN_HINT,
@@ -75,7 +72,7 @@ class S3Store(ObjectStore):
 
         s3a:// is what uri() says, of folders too that bear values; s3:// is what people write, some of them encoded.
         """
-        require_root(root, "s3://bucket/path")
+        require_root(root, cls.shape)
         if root.startswith("s3://") and {*root} & {*"%?#"}:
             raise ValueError("should be written plainly, without %, ? and #")
         return cls(f"s3a://{root.partition('://')[2].rstrip('/')}", {**_of_environment(), **(options or {})})
