@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from exporter.formats.avro.nodes import AvroNode
+from exporter.formats.avro.nodes import AroundNode, AvroNode
 from exporter.formats.avro.walk import CannotWalk, Walk
 from exporter.formats.binary.columns import Constants
 from exporter.formats.binary.cursor import ITEM_BYTES_MIN, LockstepCursor, ValueBytes
@@ -28,26 +28,17 @@ DEPTH_MAX = 50
 _TEXT_WIDTH = 64
 
 
-class KeptNode(AvroNode):
+class KeptNode(AroundNode):
     """alone: what stands for a value of which there is nothing to read."""
 
-    kind = KEPT
-
     def __init__(self, node: AvroNode, alone: str = "null") -> None:
-        super().__init__(node.place)
-        self._node = node
+        super().__init__(node, KEPT, _TEXT_WIDTH + 4 * node.width)
         self._alone = pa.array([alone], KEPT)
-        self.least, self.size = node.least, node.size
-        self.width = _TEXT_WIDTH + 4 * node.width
 
     def read(self, cursor: LockstepCursor) -> Texts:
         """See AvroNode."""
         column = self._node.read(cursor)
         return Texts.of(Constants(self._alone, len(cursor)) if column is None else column)
-
-    def skip(self, walk: Walk) -> None:
-        """See AvroNode."""
-        self._node.skip(walk)
 
 
 class KeptRecord(NamedTuple):

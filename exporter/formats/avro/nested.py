@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from exporter.errors import InvariantBroken
-from exporter.formats.avro.nodes import AvroNode, TextNode
+from exporter.formats.avro.nodes import AroundNode, AvroNode, TextNode
 from exporter.formats.avro.walk import CannotWalk, Walk
-from exporter.formats.binary.columns import Constants, Lists, Numbers, Structs, in_order, scattered
+from exporter.formats.binary.columns import Constants, Lists, Numbers, Structs, in_order, nothing, scattered
 from exporter.formats.binary.cursor import ITEM_BYTES_MIN, LockstepCursor
 from exporter.formats.binary.reasons import Kind
 from offsets import Invariant
@@ -141,24 +141,20 @@ class Union(AvroNode):
                 parts.setdefault(branch.to, []).append((at, column))
         return self._joined(parts, len(cursor), path)
 
-    @staticmethod
-    def _nothing(kind: pa.DataType, count: int) -> Constants:
-        return Constants(pa.nulls(1, kind), count, np.zeros(count, bool))
-
     def _joined(self, parts: dict[int, list[tuple[np.ndarray, Any]]], count: int, path: Sequence[str]) -> Any:
         if not self._names:
             every = [part for of_branch in parts.values() for part in of_branch]
             if every:
-                return scattered(*_swapped(in_order(every)), count)
-            return None if self.kind is None or path else self._nothing(self.kind, count)
+                return scattered(*in_order(every), count)
+            return None if self.kind is None or path else nothing(self.kind, count)
         fields = []
         for to, kind in enumerate(self._kinds):
             if kind is None:
                 continue
             if to in parts:
-                fields.append(scattered(*_swapped(in_order(parts[to])), count))
+                fields.append(scattered(*in_order(parts[to]), count))
             else:  # no branch of the writer's becomes this one
-                fields.append(self._nothing(kind, count))
+                fields.append(nothing(kind, count))
         valid = np.zeros(count, bool)
         for of_branch in parts.values():
             for at, _ in of_branch:
@@ -172,47 +168,32 @@ class Union(AvroNode):
         self._branches[tag].node.skip(walk)
 
 
-def _swapped(found: tuple[np.ndarray, Any]) -> tuple[Any, np.ndarray]:
-    return found[1], found[0]
-
-
-class Placed(AvroNode):
+class Placed(AroundNode):
     """A value of the writer's that is no union, as one branch of the reader's union."""
 
     def __init__(self, node: AvroNode, to: int, kinds: Sequence[pa.DataType | None], kind: pa.DataType) -> None:
-        super().__init__(node.place)
-        self._node, self._to, self._kinds = node, to, kinds
-        self.kind = kind
-        self.least, self.size, self.width = node.least, node.size, node.width + 8 * len(kinds)
+        super().__init__(node, kind, node.width + 8 * len(kinds))
+        self._to, self._kinds = to, kinds
 
     def read(self, cursor: LockstepCursor) -> Structs:
         column, count = self._node.read(cursor), len(cursor)
-        nothing = np.zeros(count, bool)
         fields = tuple(
-            column if to == self._to else Constants(pa.nulls(1, kind), count, nothing)
+            column if to == self._to else nothing(kind, count)
             for to, kind in enumerate(self._kinds)
             if kind is not None
         )
         return Structs(fields, self.kind, count)
 
-    def skip(self, walk: Walk) -> None:
-        self._node.skip(walk)
 
-
-class Promoted(AvroNode):
+class Promoted(AroundNode):
     """A number of one branch in the type of all."""
 
     def __init__(self, node: AvroNode, kind: pa.DataType) -> None:
-        super().__init__(node.place)
-        self._node, self.kind = node, kind
-        self.least, self.size, self.width = node.least, node.size, kind.bit_width // 8
+        super().__init__(node, kind, kind.bit_width // 8)
         self._stored = np.dtype(kind.to_pandas_dtype())
 
     def read(self, cursor: LockstepCursor) -> Numbers:
         return Numbers(self._node.read(cursor).values.astype(self._stored), self.kind)
-
-    def skip(self, walk: Walk) -> None:
-        self._node.skip(walk)
 
 
 class EntryNode(AvroNode):

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from exporter.formats.avro.walk import Walk
-from exporter.formats.binary.columns import Constants, Numbers, Spans, Symbols
+from exporter.formats.binary.columns import Constants, Numbers, Spans, Symbols, nothing
 from exporter.formats.binary.cursor import LockstepCursor
 from exporter.formats.binary.decimals import decimals
 from exporter.formats.binary.reasons import Kind
@@ -39,9 +39,9 @@ class AvroNode(ABC):
     def read(self, cursor: LockstepCursor) -> Any:
         """A column, or None if there is nothing that one could hold."""
 
-    @abstractmethod
     def skip(self, walk: Walk) -> None:
-        """Raises Stop."""
+        """Of what takes as many bytes as any other. Raises CannotWalk."""
+        walk.forward(self.least)
 
     def peek(self, cursor: LockstepCursor, path: Sequence[str]) -> Any:
         """The column at a path below, and nothing behind it; None if there is no such field."""
@@ -56,24 +56,31 @@ class Null(AvroNode):
     def read(self, cursor: LockstepCursor) -> None:
         return None
 
-    def skip(self, walk: Walk) -> None:
-        return None
 
+class AroundNode(AvroNode):
+    """What another node reads, as something else."""
 
-class NothingNode(AvroNode):
-    """A null of the writer's, as the null of a type."""
-
-    def __init__(self, node: AvroNode, kind: pa.DataType) -> None:
+    def __init__(self, node: AvroNode, kind: pa.DataType, width: int) -> None:
         super().__init__(node.place)
-        self._node, self.kind = node, kind
-        self.size, self.width = node.size, 8
-
-    def read(self, cursor: LockstepCursor) -> Constants:
-        self._node.read(cursor)
-        return Constants(pa.nulls(1, self.kind), len(cursor), np.zeros(len(cursor), bool))
+        self._node, self.kind, self.width = node, kind, width
+        self.least, self.size = node.least, node.size
 
     def skip(self, walk: Walk) -> None:
         self._node.skip(walk)
+
+
+class NothingNode(AroundNode):
+    """A null of the writer's, as the null of a type."""
+
+    kind: pa.DataType
+
+    def __init__(self, node: AvroNode, kind: pa.DataType) -> None:
+        super().__init__(node, kind, 8)
+        self.least = 0
+
+    def read(self, cursor: LockstepCursor) -> Constants:
+        self._node.read(cursor)
+        return nothing(self.kind, len(cursor))
 
 
 class Boolean(AvroNode):
@@ -86,9 +93,6 @@ class Boolean(AvroNode):
         if (odd := found > 1).any():
             cursor.fail(odd, self.place, Kind.BAD_BOOLEAN)
         return Numbers(found == 1, pa.bool_())
-
-    def skip(self, walk: Walk) -> None:
-        walk.forward(1)
 
 
 class WholeNode(AvroNode):
@@ -144,9 +148,6 @@ class Real(AvroNode):
             found = cursor.words(self.place).view(np.float64)
         return Numbers(found.astype(self._stored, copy=False), self.kind)
 
-    def skip(self, walk: Walk) -> None:
-        walk.forward(self.least)
-
 
 class TextNode(AvroNode):
     """bytes and string, each also as the other, and what they stand for. form: see Spans."""
@@ -177,9 +178,6 @@ class Fixed(AvroNode):
     def read(self, cursor: LockstepCursor) -> Spans:
         begins = cursor.fixed(self.least, self.place)
         return Spans(begins, np.full(len(begins), self.least), self.kind, self.place, self._form)
-
-    def skip(self, walk: Walk) -> None:
-        walk.forward(self.least)
 
 
 class Decimal(AvroNode):

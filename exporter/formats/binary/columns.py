@@ -24,6 +24,7 @@ from exporter.formats.binary.texts import infinite, told, untold
 Valid = np.ndarray | None
 """bool per entry: False for null; None: there is none."""
 _C = TypeVar("_C", bound="BinaryColumn")
+_V = TypeVar("_V", bound="_Values")
 
 
 @dataclass
@@ -70,7 +71,7 @@ class BinaryColumn(Protocol):
         ...
 
 
-def scattered(column: _C, at: np.ndarray, rows: int) -> _C:
+def scattered(at: np.ndarray, column: _C, rows: int) -> _C:
     """The column as one of more rows, of which it has those at `at`, ascending; the others are null."""
     if len(at) == rows:
         return column
@@ -124,26 +125,32 @@ def _offsets(sizes: Ints) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Numbers:
-    """Numbers and what is stored as such: values, one per entry, as Arrow stores them; two uint64 of a decimal.
-
-    nanos: they are nanoseconds of a timestamp in microseconds; what is cut is counted.
-    """
+class _Values:
+    """values: one per entry."""
 
     values: np.ndarray
-    kind: pa.DataType
-    valid: Valid = None
-    nanos: bool = False
+    valid: Valid = field(default=None, kw_only=True)
 
     def __len__(self) -> int:
         return len(self.values)
 
-    def take(self, at: np.ndarray) -> Numbers:
+    def take(self: _V, at: np.ndarray) -> _V:
         return replace(self, values=_picked(self.values, at), valid=_picked_valid(self.valid, at))
 
-    def concat(self, others: Sequence[Numbers]) -> Numbers:
+    def concat(self: _V, others: Sequence[_V]) -> _V:
         every = (self, *others)
         return replace(self, values=np.concatenate([one.values for one in every]), valid=_valid_of(every))
+
+
+@dataclass(frozen=True)
+class Numbers(_Values):
+    """Numbers and what is stored as such, as Arrow stores them; two uint64 of a decimal.
+
+    nanos: they are nanoseconds of a timestamp in microseconds; what is cut is counted.
+    """
+
+    kind: pa.DataType
+    nanos: bool = False
 
     def arrow(self, out: Out, rows: np.ndarray) -> pa.Array:
         values = self.values
@@ -159,26 +166,14 @@ class Numbers:
 
 
 @dataclass(frozen=True)
-class Symbols:
+class Symbols(_Values):
     """Texts out of a few. values: the number of each, int64; those of nulls and of refused rows are of no meaning."""
 
-    values: Ints
     symbols: pa.Array
-    valid: Valid = None
 
     @property
     def kind(self) -> pa.DataType:
         return self.symbols.type
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def take(self, at: np.ndarray) -> Symbols:
-        return replace(self, values=_picked(self.values, at), valid=_picked_valid(self.valid, at))
-
-    def concat(self, others: Sequence[Symbols]) -> Symbols:
-        every = (self, *others)
-        return replace(self, values=np.concatenate([one.values for one in every]), valid=_valid_of(every))
 
     def arrow(self, out: Out, rows: np.ndarray) -> pa.Array:
         at = pa.Array.from_buffers(pa.int64(), len(self), [bitmap(self.valid), pa.py_buffer(self.values)])
@@ -368,3 +363,8 @@ class Constants:
     def arrow(self, out: Out, rows: np.ndarray) -> pa.Array:
         at = pa.py_buffer(np.zeros(self.count, np.int64))
         return self.one.take(pa.Array.from_buffers(pa.int64(), self.count, [bitmap(self.valid), at]))
+
+
+def nothing(kind: pa.DataType, count: int) -> Constants:
+    """So many nulls of a type."""
+    return Constants(pa.nulls(1, kind), count, np.zeros(count, bool))

@@ -111,7 +111,7 @@ class _Messages:
             inside, bad = self._inside(one, found)
             if bad.any():
                 self._cursor.refuse(found.rows, bad)
-            return scattered(inside, found.rows, len(self))
+            return scattered(found.rows, inside, len(self))
         valid = self._there(found) if slot.presence and not whole else None
         if is_text(slot):
             return spans(slot, *self._with_empty(found), one.place, valid)

@@ -56,12 +56,12 @@ def scalars(slot: FieldPlan, batch: ValueBytes, at: np.ndarray, value: np.ndarra
 def column(slot: FieldPlan, values: np.ndarray, valid: Valid = None) -> BinaryColumn:
     """Numbers as a column of slot.one. valid: where there is one."""
     if slot.kind == "enum":
-        return Symbols(values, pa.array([name for _, name in slot.names], pa.string()), valid)
+        return Symbols(values, pa.array([name for _, name in slot.names], pa.string()), valid=valid)
     if slot.kind in ("uint64", "fixed64"):
         wide = np.zeros((len(values), 2), np.uint64)
         wide[:, 0] = values
         values = wide
-    return Numbers(values, slot.one, valid)
+    return Numbers(values, slot.one, valid=valid)
 
 
 def absent(slot: FieldPlan) -> int:
