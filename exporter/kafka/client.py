@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kafka import OffsetAndMetadata
@@ -22,6 +22,13 @@ def never_create_topics(client: Any) -> None:
     """
     cluster = client._cluster if hasattr(client, "_cluster") else client._metadata
     cluster.config["allow_auto_create_topics"] = False
+
+
+def opened(kind: Callable[..., Any], **options: Any) -> Any:
+    """A consumer or a producer that makes no topics. Raises what kafka-python's own raises."""
+    client = kind(**options)
+    never_create_topics(client)
+    return client
 
 
 def commit_offsets(consumer: Any, next_offsets: Mapping[TopicPartition, int]) -> str:

@@ -19,7 +19,7 @@ from kafka import KafkaConsumer, KafkaProducer
 from kafka import TopicPartition as KafkaTopicPartition
 from kafka.errors import KafkaError, KafkaTimeoutError
 
-from exporter.kafka.client import never_create_topics
+from exporter.kafka.client import opened
 
 OUTBOX_MAX = 10_000
 """Messages that wait to be sent; further ones are lost."""
@@ -101,8 +101,7 @@ class ControlTopic:
 
     def _open(self) -> Any:
         """A consumer that reads on where the last one was, or from the end. Raises what the client raises."""
-        consumer = self._consumer = KafkaConsumer(**self._options)
-        never_create_topics(consumer)
+        consumer = self._consumer = opened(KafkaConsumer, **self._options)
         consumer.assign([self._tp])
         end = consumer.end_offsets([self._tp], timeout_ms=BLOCK_MS)[self._tp]
         self._next = end if self._next is None else self._next
@@ -179,7 +178,7 @@ class _Sender:
                 if self._is_stale:  # a client may not find a topic again that was made anew
                     producer = self._closed(producer)
                     self._is_stale = False
-                producer = producer or self._open()
+                producer = producer or opened(KafkaProducer, **self._options)
                 sent = producer.send(self._topic, value, partition=0)
                 sent.add_callback(self._taken).add_errback(self._lost)
             except Exception as error:  # noqa: BLE001 - whatever the client raises, the task commits by itself meanwhile
@@ -187,11 +186,6 @@ class _Sender:
                 if self._forget():
                     break
         self._closed(producer)
-
-    def _open(self) -> Any:
-        producer = KafkaProducer(**self._options)
-        never_create_topics(producer)
-        return producer
 
     def _taken(self, _: object) -> None:
         self.trouble = ""

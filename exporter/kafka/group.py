@@ -24,7 +24,7 @@ from kafka.errors import KafkaError
 from exporter.errors import DependencyUnreachable
 from exporter.faults import Fault, point
 from exporter.kafka.assignment import Assigned, AssignmentChange, Leaving, Revoked
-from exporter.kafka.client import CLOSE_TIMEOUT_MS, commit_offsets, never_create_topics
+from exporter.kafka.client import CLOSE_TIMEOUT_MS, commit_offsets, opened
 from exporter.kafka.topics import EXPORTER, TopicReader, partitions_of
 from exporter.log import get_logger, silence
 from exporter.log_events import Event
@@ -133,7 +133,8 @@ class Membership:
         self.trouble = ""
         self._assignor = _Assignor()
         try:
-            self._consumer = KafkaConsumer(
+            self._consumer = opened(
+                KafkaConsumer,
                 **client_options,
                 group_id=group,
                 client_id=f"{EXPORTER}{socket.gethostname()}",
@@ -153,7 +154,6 @@ class Membership:
                 "check `brokers` and [kafka_client]",
             ) from error
         self._listener = _Listener(self._consumer, self._queue, wake, min(roll_secs, POLL_INTERVAL_MS / 2000))
-        never_create_topics(self._consumer)
         if reader.topics.pattern:
             self._consumer.subscribe(pattern=reader.topics.anchored, listener=self._listener)
         else:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from exporter.kafka.client import CLOSE_TIMEOUT_MS, never_create_topics
+from exporter.kafka.client import CLOSE_TIMEOUT_MS, opened
 from exporter.log import hushed
 from offsets.ranges import TopicPartition
 
@@ -104,11 +104,11 @@ class Sample:
         from kafka.errors import KafkaError
 
         with hushed("kafka"):  # what matters is told
-            consumer = KafkaConsumer(
+            consumer = opened(
+                KafkaConsumer,
                 **self._client, group_id=None, enable_auto_commit=False, auto_offset_reset="none",
                 isolation_level=self._isolation,
             )  # fmt: skip
-            never_create_topics(consumer)
             try:
                 for stretch in self._wanted:
                     try:

@@ -9,7 +9,7 @@ from typing import Any
 from kafka import KafkaProducer
 from kafka.errors import KafkaError, KafkaTimeoutError
 
-from exporter.kafka.client import CLOSE_TIMEOUT_MS, never_create_topics
+from exporter.kafka.client import CLOSE_TIMEOUT_MS, opened
 
 DELIVERY_MS = 20_000
 """How long one record is tried; a broker that is silent for longer is told."""
@@ -38,7 +38,7 @@ class Sender:
     def send(self, records: Mapping[str, bytes]) -> dict[str, str]:
         """Key -> value, each of which all replicas have then. The others: key -> why not, as far as that is known."""
         try:
-            self._producer = self._producer or self._opened()
+            self._producer = self._producer or opened(KafkaProducer, **self._options)
         except (KafkaError, OSError) as error:
             return dict.fromkeys(records, self._told(error))
         sent: dict[str, Any] = {}
@@ -64,11 +64,6 @@ class Sender:
             producer._sender.force_close()  # else it would wait for what it cannot send
             with suppress(KafkaError):
                 producer.close(timeout=CLOSE_TIMEOUT_MS / 1000)
-
-    def _opened(self) -> Any:
-        producer = KafkaProducer(**self._options)
-        never_create_topics(producer)
-        return producer
 
     def _told(self, error: BaseException) -> str:
         return f"topic {self.topic}: {type(error).__name__}: {error}"

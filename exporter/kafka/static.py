@@ -17,7 +17,7 @@ from kafka.errors import KafkaError
 
 from exporter.errors import BrokerSilent, ConfigError, DependencyUnreachable
 from exporter.kafka.assignment import Assigned, AssignmentChange, Revoked
-from exporter.kafka.client import CLOSE_TIMEOUT_MS, commit_offsets, never_create_topics
+from exporter.kafka.client import CLOSE_TIMEOUT_MS, commit_offsets, opened
 from exporter.kafka.topics import TopicReader, partitions_of
 from exporter.log import get_logger
 from exporter.log_events import Event
@@ -57,7 +57,8 @@ class StaticAssignment:
         if there and (absent := sorted(share.listed - there)):
             raise ConfigError(f"no topic has a partition {absent[0]}", "correct `partitions`")
         try:
-            self._consumer = KafkaConsumer(
+            self._consumer = opened(
+                KafkaConsumer,
                 **client_options, group_id=group, enable_auto_commit=False, request_timeout_ms=10_000
             )
         except KafkaError as error:
@@ -65,7 +66,6 @@ class StaticAssignment:
                 f"no broker answers at {client_options['bootstrap_servers']}: {error}",
                 "check `brokers` and [kafka_client]",
             ) from error
-        never_create_topics(self._consumer)
         if not leased:
             log.warning(
                 Event.STATIC_ASSIGNMENT,

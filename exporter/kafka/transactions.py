@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata
@@ -30,7 +30,7 @@ from kafka.partitioner.default import murmur2
 
 from exporter.errors import BrokerSilent, ConfigError
 from exporter.faults import Fault, point
-from exporter.kafka.client import CLOSE_TIMEOUT_MS, never_create_topics
+from exporter.kafka.client import CLOSE_TIMEOUT_MS, opened
 
 WAIT_MS = 30_000
 """How long one step of a transaction may take; a broker aborts it after TRANSACTION_MS by itself."""
@@ -93,8 +93,7 @@ class TransactionalProducer:
 
     def fence(self) -> None:
         """Fence whoever had the id before, once what it had begun is ended. Raises BrokerSilent, ConfigError."""
-        self._producer = self._asked(lambda: KafkaProducer(**self._options))
-        never_create_topics(self._producer)
+        self._producer = self._asked(lambda: opened(KafkaProducer, **self._options))
         # An epoch that is refused is another producer's doing: this client would ask for a new one, at last without
         # saying who it was (kafka-python 3.0.12, by its source), and a broker that gave it would fence the other one.
         self._producer._transaction_manager._supports_epoch_bump = lambda: False
@@ -185,12 +184,8 @@ def progress_of(client: Mapping[str, Any], group: str, topic: str, settled: bool
     BrokerSilent, ConfigError.
     """
     try:
-        consumer = KafkaConsumer(
-            **client, group_id=group, enable_auto_commit=False, bootstrap_timeout_ms=BOOTSTRAP_MS,
-            isolation_level="read_committed" if settled else "read_uncommitted",
-        )  # fmt: skip
-        with closing(_Quietly(consumer)):
-            never_create_topics(consumer)
+        isolation = "read_committed" if settled else "read_uncommitted"
+        with _consumer(client, group_id=group, isolation_level=isolation) as consumer:
             found = consumer.committed(KafkaTopicPartition(topic, 0), metadata=True, timeout_ms=WAIT_MS)
     except (KafkaError, OSError) as error:
         raise _meant(error, group, topic) from error
@@ -213,12 +208,7 @@ def committed_records(client: Mapping[str, Any], topic: str) -> Iterator[Committ
     Raises BrokerSilent, ConfigError.
     """
     try:
-        consumer = KafkaConsumer(
-            **client, enable_auto_commit=False, isolation_level="read_committed", auto_offset_reset="earliest",
-            bootstrap_timeout_ms=BOOTSTRAP_MS,
-        )  # fmt: skip
-        with closing(_Quietly(consumer)):
-            never_create_topics(consumer)
+        with _consumer(client, isolation_level="read_committed", auto_offset_reset="earliest") as consumer:
             tps = [KafkaTopicPartition(topic, one) for one in sorted(consumer.partitions_for_topic(topic) or ())]
             consumer.assign(tps)
             ends = consumer.end_offsets(tps, timeout_ms=WAIT_MS) if tps else {}
@@ -234,9 +224,10 @@ def committed_records(client: Mapping[str, Any], topic: str) -> Iterator[Committ
         raise _meant(error, "", topic) from error
 
 
-class _Quietly:
-    def __init__(self, consumer: Any) -> None:
-        self._consumer = consumer
-
-    def close(self) -> None:
-        self._consumer.close(timeout_ms=CLOSE_TIMEOUT_MS)
+@contextmanager
+def _consumer(client: Mapping[str, Any], **options: Any) -> Iterator[Any]:
+    made = opened(KafkaConsumer, **client, **options, enable_auto_commit=False, bootstrap_timeout_ms=BOOTSTRAP_MS)
+    try:
+        yield made
+    finally:
+        made.close(timeout_ms=CLOSE_TIMEOUT_MS)

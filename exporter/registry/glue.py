@@ -11,10 +11,9 @@ Credentials are those of AWS's standard chain.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import TimeoutError as TooLate
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, cast
 from uuid import UUID
 
@@ -39,7 +38,6 @@ class Glue:
     client: Any
     registry: str
     timeout_secs: float
-    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def shown(self) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tarfile
 import tempfile
@@ -29,22 +28,10 @@ def unpacked(set_name: str) -> Path:
         try:
             with tarfile.open(archive) as files:
                 files.extractall(work, filter="data")  # nothing outside, no devices
-            for path in work.rglob("*"):
-                kept.sync(path)
-            _into_place(work, home)
+            kept.folder_into_place(work, home)
         finally:
             shutil.rmtree(work, ignore_errors=True)
     except (OSError, tarfile.TarError) as error:
         hint = "set EXPORTER_CACHE_DIR to a folder that this user can write"
         raise ConfigError(f"cannot unpack {archive}: {error}", hint) from error
     return home
-
-
-def _into_place(work: Path, home: Path) -> None:
-    """Of two that unpack at once the second one finds it done."""
-    try:
-        os.rename(work, home)
-    except OSError:
-        if not home.is_dir():
-            raise
-    kept.sync(home.parent)

@@ -117,14 +117,7 @@ def link(folder: Path) -> None:
             shutil.copy2(path, made / "bin" / path.name)
         starter = made / "bin" / "spark-class"
         starter.write_text(starter.read_text("utf-8").replace(_START, _EACH_ONCE + _START), "utf-8")
-        for path in (*made.rglob("*"), made):
-            kept.sync(path)
-        try:
-            made.rename(folder)
-            kept.sync(folder.parent)
-        except OSError:
-            if not folder.exists():
-                raise
+        kept.folder_into_place(made, folder)
     finally:
         shutil.rmtree(made, ignore_errors=True)
 

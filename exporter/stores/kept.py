@@ -50,6 +50,21 @@ def into_place(made: Path, path: Path) -> None:
     sync(path.parent)
 
 
+def folder_into_place(made: Path, folder: Path) -> None:
+    """Give a folder its final name, all in it on disk; of two that make it at once the second one finds it made.
+
+    Raises OSError.
+    """
+    for path in (*made.rglob("*"), made):
+        sync(path)
+    try:
+        made.rename(folder)
+    except OSError:
+        if not folder.is_dir():
+            raise
+    sync(folder.parent)
+
+
 def sync(path: Path) -> None:
     """A file's bytes, or the names in a folder, survive a power cut from here on. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY)

@@ -19,7 +19,7 @@ from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
 from exporter.proof.readers.avro_rest import Rest
 from exporter.proof.readers.avro_shapes import Shaping
-from exporter.proof.readers.reader import NoGoodRecord, NoValue, SentValue, Undecided
+from exporter.proof.readers.reader import NoGoodRecord, NoValue, SentValue, Undecided, base128
 
 DEPTH_MAX = 100
 SINGLE_OBJECT = b"\xc3\x01"
@@ -204,14 +204,7 @@ def _branch(plan: AvroSchemas, body: bytes) -> tuple[AvroSchemas, bytes]:
     """The branch that a value of a union is of, and what follows its number. Raises NoValue, and NoGoodRecord."""
     if not plan.branches:
         return plan, body
-    number = size = 0
-    while True:
-        if size >= min(len(body), 10):
-            raise NoGoodRecord("the number of a branch is cut off")
-        number += (body[size] & 127) << 7 * size
-        size += 1
-        if body[size - 1] < 128:
-            break
+    number, size = base128(body, 0, 10, "the number of a branch is cut off")
     if number % 2 or number // 2 >= len(plan.branches):
         raise NoGoodRecord("no such branch")
     found, rest = plan.branches[number // 2], body[size:]

@@ -8,11 +8,10 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from exporter.proof.contents.typed import Day, Floating, Instant
-from exporter.proof.readers.reader import NoGoodRecord
+from exporter.proof.readers.reader import NoGoodRecord, decimal_of
 from exporter.proof.readers.semantics import meant
 
 AGAIN_MAX = 50
@@ -141,7 +140,10 @@ def _scalar(kind: str, schema: Mapping[str, Any], value: Any) -> Any:
         return Floating(value, kind == "float")
     if kind in ("bytes", "fixed"):
         if logical == "decimal" and _is_decimal(kind, schema):
-            return decimal_of(value, schema.get("scale", 0), schema["precision"])
+            found = decimal_of(value, schema.get("scale", 0))
+            if found and len(found.as_tuple().digits) > schema["precision"]:
+                raise NoGoodRecord(f"a decimal of more than {schema['precision']} digits")
+            return found
         return str(uuid.UUID(bytes=value)) if logical == "uuid" and len(value) == 16 else value
     if kind == "int" and logical == "date":
         return Day(value)
@@ -157,12 +159,3 @@ def _is_decimal(kind: str, schema: Mapping[str, Any]) -> bool:
     if type(precision) is not int or type(scale) is not int or not 0 <= scale <= precision or not 0 < precision <= 38:
         return False
     return kind != "fixed" or (precision <= 3 * schema["size"] and 10**precision <= 2 ** (8 * schema["size"] - 1))
-
-
-def decimal_of(unscaled: bytes, scale: int, precision: int | None = None) -> Decimal:
-    """A number as its unscaled bytes, big-endian. Raises NoGoodRecord if it has more digits than it may."""
-    number = int.from_bytes(unscaled, "big", signed=True)
-    digits = tuple(map(int, str(abs(number))))
-    if precision is not None and number and len(digits) > precision:
-        raise NoGoodRecord(f"a decimal of more than {precision} digits")
-    return Decimal((int(number < 0), digits, -scale))

@@ -19,7 +19,7 @@ from exporter.core.schemas import SchemaText
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
 from exporter.proof.contents.typed import Day, Either, Floating, Instant, ObjectPairs
-from exporter.proof.readers.reader import NoGoodRecord, SentValue, Undecided
+from exporter.proof.readers.reader import NoGoodRecord, SentValue, Undecided, base128
 
 _WRAPPERS = {
     f"google.protobuf.{name}Value"
@@ -145,15 +145,10 @@ class ProtobufValues:
 
 def number_in(body: bytes) -> tuple[int, bytes]:
     """The number in front of a message of Glue's, and the message. Raises NoGoodRecord."""
-    number = shift = 0
-    for at, byte in enumerate(body[:5]):
-        number += (byte % 128) << shift
-        shift += 7
-        if byte < 128 and number < 1 << 31:
-            return number, body[at + 1 :]
-        if byte < 128:
-            break
-    raise NoGoodRecord("no number of a message")
+    number, at = base128(body, 0, 5, "no number of a message")
+    if number >= 1 << 31:
+        raise NoGoodRecord("no number of a message")
+    return number, body[at:]
 
 
 def _numbered(file: Any, number: int) -> Any:
@@ -185,15 +180,8 @@ def place_in(body: bytes) -> tuple[tuple[int, ...], bytes]:
 
 
 def _zigzag(body: bytes, at: int) -> tuple[int, int]:
-    number = shift = 0
-    while True:
-        if at >= len(body) or shift > 63:
-            raise NoGoodRecord("no place of a message")
-        byte = body[at]
-        number |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 0x80:
-            return (number >> 1) ^ -(number & 1), at
+    number, at = base128(body, at, 10, "no place of a message")
+    return (number >> 1) ^ -(number & 1), at
 
 
 def _holds_itself(kind: Any, above: tuple[str, ...], done: set[str]) -> bool:

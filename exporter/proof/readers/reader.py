@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Protocol, TypeVar
 
 from exporter.core.schemas import SchemaText
@@ -51,6 +52,22 @@ def object_in(text: Text, read: Callable[[Text], Any]) -> dict[str, Any]:
     if type(found) is not dict:
         raise NoGoodRecord("no object")
     return found
+
+
+def base128(body: bytes, at: int, bytes_max: int, what: str) -> tuple[int, int]:
+    """A number of base 128, and the place behind it. what: is said of one that is longer, or cut off: NoGoodRecord."""
+    number = 0
+    for nth, byte in enumerate(body[at : at + bytes_max]):
+        number |= (byte & 127) << 7 * nth
+        if byte < 128:
+            return number, at + nth + 1
+    raise NoGoodRecord(what)
+
+
+def decimal_of(unscaled: bytes, scale: int) -> Decimal:
+    """A number as its unscaled bytes, big-endian."""
+    number = int.from_bytes(unscaled, "big", signed=True)
+    return Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -scale))
 
 
 class ValueReader(Protocol):

@@ -5,13 +5,12 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any
 
 from exporter.proof.contents.changes import NOT_SENT
 from exporter.proof.contents.times import micros
 from exporter.proof.contents.typed import Day, Instant
-from exporter.proof.readers.reader import NoGoodRecord
+from exporter.proof.readers.reader import NoGoodRecord, decimal_of
 
 CONNECT = "org.apache.kafka.connect.data."
 """How Connect's own names begin, which count in its JSON in any case."""
@@ -58,5 +57,4 @@ def _decimal(value: str | bytes, scale: int) -> Any:
         return value
     if isinstance(value, str) and unscaled in (b"", NOT_SENT):
         return value
-    number = int.from_bytes(unscaled, "big", signed=True)
-    return Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -scale))
+    return decimal_of(unscaled, scale)
