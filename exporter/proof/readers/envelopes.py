@@ -98,9 +98,9 @@ def _joined(source: dict[str, Any], members: tuple[str, ...]) -> Any:
 def _dms(sent: SentValue) -> SentValue:
     found = sent.document
     told, row = found.get("metadata"), found.get("data")
-    if type(told) is not dict or told.get("record-type") != "data" or told.get("operation") not in _DMS_OPS:
+    op, before = told.get("operation") if type(told) is dict else None, found.get("before-image")
+    if type(told) is not dict or told.get("record-type") != "data" or type(op) is not str or op not in _DMS_OPS:
         raise NoGoodRecord("an envelope without a row")
-    op, before = told["operation"], found.get("before-image")
     row = _image(before if row is None and op == "delete" else row, is_text=False)
     name = _dotted([told.get("schema-name"), told.get("table-name")])
     time = next((told[name] for name in ("commit-timestamp", "timestamp") if told.get(name) is not None), None)

@@ -142,7 +142,8 @@ class ConnectJson:
                 return found
         kind = schema.get("type")
         if kind == "struct" and type(value) is dict:
-            fields = {one.get("field"): one for one in schema.get("fields") or ()}
+            told = schema.get("fields") if type(schema.get("fields")) is list else []
+            fields = {str(one.get("field")): one for one in told if type(one) is dict}
             return {name: self._shaped(fields.get(name), one) for name, one in value.items()}
         if kind == "array" and type(value) is list:
             return [self._shaped(schema.get("items"), one) for one in value]

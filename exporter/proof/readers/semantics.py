@@ -44,9 +44,17 @@ def meant(name: str, parameters: Mapping[str, Any], value: Any) -> Any:
     if name == VARIABLE and type(value) is dict and type(value.get("scale")) is int:
         number = value.get("value")
         return _decimal(number, value["scale"]) if isinstance(number, (str, bytes)) else value
-    if name == _DECIMAL and type(value) in (str, bytes):
-        return _decimal(value, int(parameters.get("scale", 0)))
+    if name == _DECIMAL and type(value) in (str, bytes) and (scale := _scale(parameters)) is not None:
+        return _decimal(value, scale)
     return value
+
+
+def _scale(parameters: Any) -> int | None:
+    """None of what is none: such a schema means nothing."""
+    try:
+        return int(parameters.get("scale", 0))
+    except (AttributeError, TypeError, ValueError):
+        return None
 
 
 def _decimal(value: str | bytes, scale: int) -> Any:

@@ -21,8 +21,8 @@ from exporter.core.ddl import ddl_schema
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.value_format import ValueFormat
 from exporter.formats.decoder import Decoder
-from tests.support.envelope_oracle import is_hidden
 from tests.support.envelope_samples import AT_MS, NOT_SENT, POSTGRES, UNAVAILABLE, VALUES, changed, text
+from tests.support.not_sent import is_hidden
 
 AVRO: dict[str, Any] = {
     "STRING": "string", "BINARY": "bytes", "INT": "int", "BIGINT": "long", "FLOAT": "float",
