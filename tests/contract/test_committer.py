@@ -6,9 +6,8 @@ tests/spark/test_commit.py makes each accident of a Delta table happen; here is 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,153 +16,65 @@ import pytest
 from exporter.arrow.spark_types import json_field
 from exporter.core.memory_committer import MemoryCommitter, MemoryTable
 from exporter.core.outcome import Committer, Landed, Outcome, Refused, Report, Stale, Unknown
-from exporter.core.writers import Claim, StagedFile, WriterKey
+from exporter.core.writers import Claim, WriterKey
 from exporter.errors import InvariantBroken
 from exporter.lake.change import Change
 from exporter.stores.store import Store
 from offsets.positions import Position
-from offsets.ranges import OffsetRange, TopicPartition
+from offsets.ranges import TopicPartition
+from tests.support.committed_to import NAME, CommittedTo, InALake, InMemory
 from tests.support.places import committing_to
 from tests.support.services import fresh_name
 
 P0, P1 = TopicPartition("events", 0), TopicPartition("events", 1)
-DAY = date(2026, 1, 31)
-NAME = "order"
 
 
-class Place(Protocol):
-    """A table with two partitions at offset -1, a committer that trusts it, and what may happen to both."""
+class Place(CommittedTo, Protocol):
+    """A table with two partitions, a committer that trusts it, and what may happen to both."""
 
     committer: Committer
 
-    def files(self, tp: TopicPartition, first: int, last: int) -> tuple[StagedFile, ...]:
-        """One staged file, every offset of the range a row."""
-
-    def others_move(self, tp: TopicPartition, to: int) -> None: ...
-
-    def table_changes(self) -> None: ...
-
     def columns_change(self, schema_json: str) -> None: ...
-
-    def schema(self) -> str: ...
-
-    def planned(self, file: StagedFile, schema_json: str) -> StagedFile:
-        """The file as if it had been staged for a table of this schema."""
-
-    def file_vanishes(self, file: StagedFile) -> None: ...
-
-    def reply_is_lost(self, arrived: bool) -> None: ...
 
     def position(self, tp: TopicPartition) -> Position | None: ...
 
 
-class InMemory:
+class CommitterInMemory(InMemory):
     """The fake."""
 
     def __init__(self) -> None:
         self.committer = MemoryCommitter("app", {"routing": "r"})
         self.committer.tables[NAME] = MemoryTable({P0: Position(0, -1), P1: Position(0, -1)})
-        view = self.committer.view(NAME)
-        assert view is not None
-        self.committer.trust(NAME, view)
-        self.staged = 0
-
-    def files(self, tp: TopicPartition, first: int, last: int) -> tuple[StagedFile, ...]:
-        self.staged += 1
-        fingerprint = self.committer.tables[NAME].fingerprint
-        path = f"day={DAY}/{self.staged}.parquet"
-        return (StagedFile(path, OffsetRange(first, last), last - first + 1, 100, fingerprint=fingerprint),)
-
-    def others_move(self, tp: TopicPartition, to: int) -> None:
-        self.committer.others_move(NAME, tp, Position(0, to))
-
-    def table_changes(self) -> None:
-        self.committer.table_changes(NAME)
+        super().__init__([self.committer])
 
     def columns_change(self, schema_json: str) -> None:
         self.committer.columns_change(NAME, schema_json)
-
-    def schema(self) -> str:
-        return self.committer.tables[NAME].schema_json
-
-    def planned(self, file: StagedFile, schema_json: str) -> StagedFile:
-        view = self.committer.view(NAME)
-        assert view is not None
-        return replace(file, columns=schema_json, fingerprint=view.fingerprint_with(schema_json))
-
-    def file_vanishes(self, file: StagedFile) -> None:
-        self.committer.file_vanishes(NAME, file.path)
 
     def reply_is_lost(self, arrived: bool) -> None:
         self.committer.reply_is_lost(arrived)
 
     def position(self, tp: TopicPartition) -> Position | None:
-        return self.committer.tables[NAME].positions[tp]
+        return self.table.positions[tp]
 
 
-class InALake:
+class CommitterOfALake(InALake):
     """A Delta table."""
 
     def __init__(self, session: Any, root: Path | Store, monkeypatch: pytest.MonkeyPatch) -> None:
-        from exporter.lake.lake import Lake
-        from exporter.protocol.commit import DeltaCommitter
-        from tests.support.lakes import create_anchored
-
-        self.patch = monkeypatch
-        self.lake = Lake(session, root, "app")
-        create_anchored(self.lake, NAME, {P0: Position(0, -1), P1: Position(0, -1)})
-        self.new: Callable[[], DeltaCommitter] = lambda: DeltaCommitter(self.lake, "test", {"routing": "r"})
+        super().__init__(session, root, (P0, P1), monkeypatch)
+        self.other = self.another
         self.committer = self.another()
 
     def another(self) -> Any:
-        committer = self.new()
+        from exporter.protocol.commit import DeltaCommitter
+
+        committer = DeltaCommitter(self.lake, "test", {"routing": "r"})
         committer.trust(NAME, self.view())
         return committer
 
-    def view(self) -> Any:
-        view = self.lake.table(NAME).view()
-        assert view is not None
-        return view
-
-    def files(self, tp: TopicPartition, first: int, last: int) -> tuple[StagedFile, ...]:
-        from tests.support.lakes import stage_offsets
-
-        return (stage_offsets(self.lake, NAME, tp, list(range(first, last + 1)), DAY),)
-
-    def others_move(self, tp: TopicPartition, to: int) -> None:
-        other = self.another()
-        at = self.view().position("app", tp)
-        report = other.commit(NAME, [Claim(WriterKey(NAME, tp), 0, at.offset, to, (), other.checked_through(NAME))])
-        assert isinstance(report.settled[0].outcome, Landed)
-
-    def table_changes(self) -> None:
-        self.lake.session.sql(f"ALTER TABLE {self.lake.table(NAME).sql_name} ADD COLUMNS (more INT)")
-
     def columns_change(self, schema_json: str) -> None:
         change = Change((), {}, {"commit_id": "another", "app": "app"}, evolve=schema_json)
-        self.lake.table(NAME).commit(change, lambda view: None)
-
-    def schema(self) -> str:
-        return str(self.view().schema_json)
-
-    def planned(self, file: StagedFile, schema_json: str) -> StagedFile:
-        return replace(file, columns=schema_json, fingerprint=self.view().fingerprint_with(schema_json))
-
-    def file_vanishes(self, file: StagedFile) -> None:
-        assert self.lake.table(NAME).store.delete(file.path)
-
-    def reply_is_lost(self, arrived: bool) -> None:
-        from exporter.lake.table import DeltaTable
-
-        real = DeltaTable.commit
-
-        def commit(table: DeltaTable, change: Any, check: Any) -> int:
-            self.patch.setattr(DeltaTable, "commit", real)
-            if arrived:
-                real(table, change, check)
-            raise ConnectionError("the reply was lost")
-
-        self.patch.setattr(DeltaTable, "commit", commit)
+        self.delta.commit(change, lambda view: None)
 
     def position(self, tp: TopicPartition) -> Position | None:
         found: Position | None = self.view().position("app", tp)
@@ -177,18 +88,18 @@ IN_S3 = [pytest.mark.spark, pytest.mark.long, pytest.mark.xdist_group("s3")]
 def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     """A table, or a model of one."""
     if request.param == "memory":
-        yield InMemory()
+        yield CommitterInMemory()
     elif request.param == "lake":
-        yield InALake(request.getfixturevalue("spark"), tmp_path, monkeypatch)
+        yield CommitterOfALake(request.getfixturevalue("spark"), tmp_path, monkeypatch)
     else:
         session, store = request.getfixturevalue("spark"), request.getfixturevalue("s3").below(fresh_name("lake"))
         with committing_to(session, store):
-            yield InALake(session, store, monkeypatch)
+            yield CommitterOfALake(session, store, monkeypatch)
 
 
 def claim(place: Place, expected: int, new: int, tp: TopicPartition = P0, rows: bool = True) -> Claim:
     """(expected, new] of one partition, with a file or as a heartbeat."""
-    files = place.files(tp, expected + 1, new) if rows else ()
+    files = (place.file(tp, expected + 1, new),) if rows else ()
     return Claim(WriterKey(NAME, tp), 0, expected, new, files, place.committer.checked_through(NAME))
 
 
@@ -295,7 +206,7 @@ def test_of_two_types_for_a_column_the_first_one_wins(place: Place, theirs: dict
 @pytest.mark.parametrize(("expected", "new", "first", "last"), [(4, 4, 5, 9), (4, 9, 4, 9), (4, 9, 5, 10)])
 def test_a_claim_that_is_not_whole_stops(place: Place, expected: int, new: int, first: int, last: int) -> None:
     """COVER, FENCE: a position that does not rise, rows at or below the expected one, rows beyond the new one."""
-    files = place.files(P0, first, last)
+    files = (place.file(P0, first, last),)
     with pytest.raises(InvariantBroken):
         place.committer.commit(NAME, [Claim(WriterKey(NAME, P0), 0, expected, new, files, 0)])
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,40 +16,22 @@ from exporter.core.memory_merger import MemoryMerger
 from exporter.core.outcome import Landed, Prepared, Refused, Report, Stale, Unknown
 from exporter.core.writers import Claim, StagedFile, WriterKey
 from offsets.positions import Position
-from offsets.ranges import OffsetRange, TopicPartition
+from offsets.ranges import TopicPartition
+from tests.support.committed_to import NAME, CommittedTo, InALake, InMemory
 
 P0, P1, P2 = (TopicPartition("events", number) for number in range(3))
-DAY = date(2026, 1, 31)
-NAME = "order"
 NO_END = 1 << 62
 MORE = '{"name":"more","type":"%s","nullable":true,"metadata":{}}'
 
 
-class Place(Protocol):
-    """A table with three partitions at offset -1, two tasks that trust it, a leader, and what may happen to them."""
+class Place(CommittedTo, Protocol):
+    """A table with three partitions, two tasks that trust it, a leader, and what may happen to them."""
 
     tasks: list[Preparing]
     leader: Merging
 
     def ends(self, tp: TopicPartition, at: int) -> None:
         """The partition has no record at this offset and beyond; of the others none is known to end."""
-
-    def file(self, tp: TopicPartition, first: int, last: int) -> StagedFile:
-        """Every offset of the range a row."""
-
-    def others_move(self, tp: TopicPartition, to: int) -> None: ...
-
-    def table_changes(self) -> None: ...
-
-    def file_vanishes(self, file: StagedFile) -> None: ...
-
-    def reply_is_lost(self, arrived: bool) -> None:
-        """That of the leader's next commit."""
-
-    def schema(self) -> str: ...
-
-    def planned(self, file: StagedFile, schema_json: str) -> StagedFile:
-        """The file as if it had been staged for a table of this schema."""
 
     def at(self) -> list[int]:
         """The positions."""
@@ -61,47 +42,21 @@ class Place(Protocol):
         """How many of each partition."""
 
 
-class InMemory:
+class LeaderInMemory(InMemory):
     """The fake."""
 
     def __init__(self) -> None:
         tables = {NAME: MemoryTable({tp: Position(0, -1) for tp in (P0, P1, P2)})}
-        self._tasks = [MemoryCommitter(owner=owner, tables=tables) for owner in "ab"]
-        self.tasks: list[Preparing] = [*self._tasks]
-        for task in self._tasks:
-            if (view := task.view(NAME)) is not None:
-                task.trust(NAME, view)
+        tasks = [MemoryCommitter(owner=owner, tables=tables) for owner in "ab"]
+        super().__init__(tasks)
+        self.tasks: list[Preparing] = [*tasks]
         self.leader = MemoryMerger(tables)
-        self.table = tables[NAME]
-        self.staged = 0
 
     def ends(self, tp: TopicPartition, at: int) -> None:
         self.leader.ends = {**(self.leader.ends or dict.fromkeys((P0, P1, P2), NO_END)), tp: at}
 
-    def file(self, tp: TopicPartition, first: int, last: int) -> StagedFile:
-        self.staged += 1
-        path, offsets = f"day={DAY}/{self.staged}.parquet", OffsetRange(first, last)
-        return StagedFile(path, offsets, last - first + 1, 100, fingerprint=self.table.fingerprint)
-
-    def others_move(self, tp: TopicPartition, to: int) -> None:
-        self._tasks[0].others_move(NAME, tp, Position(0, to))
-
-    def table_changes(self) -> None:
-        self._tasks[0].table_changes(NAME)
-
-    def file_vanishes(self, file: StagedFile) -> None:
-        self.table.gone.add(file.path)
-
     def reply_is_lost(self, arrived: bool) -> None:
         self.leader.reply_is_lost(arrived)
-
-    def schema(self) -> str:
-        return self.table.schema_json
-
-    def planned(self, file: StagedFile, schema_json: str) -> StagedFile:
-        view = self._tasks[0].view(NAME)
-        assert view is not None
-        return replace(file, columns=schema_json, fingerprint=view.fingerprint_with(schema_json))
 
     def at(self) -> list[int]:
         return [self.table.positions[tp].offset for tp in (P0, P1, P2)]
@@ -116,90 +71,46 @@ class InMemory:
         return [*counts.values()]
 
 
-class InALake:
+class LeaderOfALake(InALake):
     """A Delta table."""
 
     def __init__(self, session: Any, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        from exporter.lake.lake import Lake
         from exporter.protocol.commit import DeltaCommitter
         from exporter.protocol.merged import MergedCommits
-        from tests.support.lakes import create_anchored
 
-        self.patch = monkeypatch
-        self.lake = Lake(session, root, "app")
-        self.delta = self.lake.table(NAME)
-        create_anchored(self.lake, NAME, {tp: Position(0, -1) for tp in (P0, P1, P2)})
-        view = self.delta.view()
-        assert view is not None
+        super().__init__(session, root, (P0, P1, P2), monkeypatch)
+        view = self.view()
         committers = [DeltaCommitter(self.lake, owner, {"routing": "r"}, others_commit=True) for owner in "abc"]
         for committer in committers:
             committer.trust(NAME, view)
         self.tasks: list[Preparing] = [*committers[:2]]
         self.high = dict.fromkeys((P0, P1, P2), NO_END)
         self.leader = MergedCommits(self.lake, "c", "r", committers[2].trusted, lambda tps: self.high)
-        self.other: Callable[[], DeltaCommitter] = lambda: committers[2]
+        self.other = lambda: committers[2]
 
     def ends(self, tp: TopicPartition, at: int) -> None:
         self.high[tp] = at
 
-    def file(self, tp: TopicPartition, first: int, last: int) -> StagedFile:
-        from tests.support.lakes import stage_offsets
-
-        return stage_offsets(self.lake, NAME, tp, list(range(first, last + 1)), DAY)
-
-    def others_move(self, tp: TopicPartition, to: int) -> None:
-        at, other = self._view().position("app", tp), self.other()
-        report = other.commit(NAME, [Claim(WriterKey(NAME, tp), 0, at.offset, to, (), other.checked_through(NAME))])
-        assert isinstance(report.settled[0].outcome, Landed)
-
-    def table_changes(self) -> None:
-        self.lake.session.sql(f"ALTER TABLE {self.delta.sql_name} ADD COLUMNS (more INT)")
-
-    def file_vanishes(self, file: StagedFile) -> None:
-        assert self.delta.store.delete(file.path)
-
-    def reply_is_lost(self, arrived: bool) -> None:
-        from exporter.lake.table import DeltaTable
-
-        real = DeltaTable.commit
-
-        def commit(table: DeltaTable, change: Any, check: Any) -> int:
-            self.patch.setattr(DeltaTable, "commit", real)
-            if arrived:
-                real(table, change, check)
-            raise ConnectionError("the reply was lost")
-
-        self.patch.setattr(DeltaTable, "commit", commit)
-
-    def schema(self) -> str:
-        return str(self._view().schema_json)
-
-    def planned(self, file: StagedFile, schema_json: str) -> StagedFile:
-        return replace(file, columns=schema_json, fingerprint=self._view().fingerprint_with(schema_json))
-
     def at(self) -> list[int]:
-        view = self._view()
+        view = self.view()
         return [view.position("app", tp).offset for tp in (P0, P1, P2)]
 
     def version(self) -> int:
-        return int(self._view().version)
+        return int(self.view().version)
 
     def rows(self) -> list[int]:
         adds = self.delta.files_at(self.version())
         return [sum(json.loads(add["stats"])["numRecords"] for add in adds if add["tags"]["partition"] == str(number))
                 for number in range(3)]  # fmt: skip
 
-    def _view(self) -> Any:
-        return self.delta.view()
-
 
 @pytest.fixture(params=["memory", pytest.param("lake", marks=pytest.mark.spark)])
 def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     """A table, or a model of one."""
     if request.param == "memory":
-        yield InMemory()
+        yield LeaderInMemory()
     else:
-        yield InALake(request.getfixturevalue("spark"), tmp_path, monkeypatch)
+        yield LeaderOfALake(request.getfixturevalue("spark"), tmp_path, monkeypatch)
 
 
 def claim(place: Place, expected: int, new: int, tp: TopicPartition = P0, *files: StagedFile) -> Claim:
@@ -218,6 +129,15 @@ def offered(place: Place, task: int, *claims: Claim) -> tuple[Prepared, Offer]:
 def outcomes(report: Report | None) -> dict[int, object]:
     assert report is not None
     return {settled.claim.key.tp.partition: settled.outcome for settled in report.settled}
+
+
+def falls_back(place: Place, mine: Prepared) -> None:
+    """Of two claims one has lost its file: its task drops that one, and the other lands when it is offered again."""
+    report = place.tasks[0].fall_back(mine)
+    found = outcomes(report)
+    assert isinstance(found[0], Stale) and found[1] == Unknown() and place.at() == [-1, -1, -1]
+    again = [one.claim for one in report.settled if isinstance(one.outcome, Unknown)]
+    assert outcomes(place.tasks[0].commit(NAME, again)) == {1: Landed(Position(0, 4))}
 
 
 def test_offers_of_two_tasks_land_in_one_version(place: Place) -> None:
@@ -289,11 +209,7 @@ def test_an_offer_whose_file_is_gone_its_task_does_not_commit_either(place: Plac
     mine, offer = offered(place, 0, gone, there)
     place.file_vanishes(gone.files[0])
     assert place.leader.commit(NAME, [offer]).landed == ()
-    report = place.tasks[0].fall_back(mine)
-    found = outcomes(report)
-    assert isinstance(found[0], Stale) and found[1] == Unknown() and place.at() == [-1, -1, -1]
-    again = [one.claim for one in report.settled if isinstance(one.outcome, Unknown)]
-    assert outcomes(place.tasks[0].commit(NAME, again)) == {1: Landed(Position(0, 4))}
+    falls_back(place, mine)
     assert place.rows() == [0, 5, 0]
 
 
@@ -362,11 +278,7 @@ def test_a_task_that_falls_back_looks_for_its_files_again(place: Place) -> None:
     gone, kept = claim(place, -1, 9), claim(place, -1, 4, P1)
     mine, _ = offered(place, 0, gone, kept)
     place.file_vanishes(gone.files[0])
-    report = place.tasks[0].fall_back(mine)
-    found = outcomes(report)
-    assert isinstance(found[0], Stale) and found[1] == Unknown() and place.at() == [-1, -1, -1]
-    again = [one.claim for one in report.settled if isinstance(one.outcome, Unknown)]
-    assert outcomes(place.tasks[0].commit(NAME, again)) == {1: Landed(Position(0, 4))}
+    falls_back(place, mine)
     yours, _ = offered(place, 1, claim(place, -1, 19, P2))
     assert outcomes(place.tasks[1].fall_back(yours)) == {2: Landed(Position(0, 19))}
     assert place.rows() == [0, 5, 20]
