@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pytest
 from hypothesis import settings
@@ -14,6 +15,7 @@ from hypothesis import settings
 from exporter import secrets
 from exporter.local.broker import create_topic
 from exporter.local.server import CREDENTIALS
+from exporter.stores.memory import DISKS, MemoryStore
 from exporter.stores.store import Store
 from exporter.stores.stores import open_store
 from tests.support import places, services, sessions, shared
@@ -66,6 +68,14 @@ def glue() -> Iterator[LocalGlue]:
     """A schema registry of AWS Glue's, the same for all tests of a process."""
     with LocalGlue() as found:
         yield found
+
+
+@pytest.fixture
+def store() -> Iterator[MemoryStore]:
+    """One in memory, of this test alone, where nothing is."""
+    name = uuid4().hex
+    yield MemoryStore.at(f"memory://{name}/lake")
+    DISKS.pop(name, None)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import json
 import random
 from collections.abc import Iterator
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import fastavro
 import pyarrow as pa
@@ -31,7 +31,7 @@ from exporter.proof.readers.reader import NoGoodRecord, Undecided
 from exporter.proof.readers.reading import ValueReading
 from exporter.registry.options import RegistryOptions
 from exporter.registry.source import Registry
-from exporter.stores.memory import DISKS, MemoryStore
+from exporter.stores.memory import MemoryStore
 from offsets.ranges import TopicPartition
 from tests.contract.test_format import struct
 from tests.support.fake_registry import FakeRegistry
@@ -71,13 +71,6 @@ def routing_of(form: ValueFormat) -> Routing:
 def registry() -> Iterator[FakeRegistry]:
     with FakeRegistry() as found:
         yield found
-
-
-@pytest.fixture
-def store() -> Iterator[MemoryStore]:
-    name = uuid4().hex
-    yield MemoryStore.at(f"memory://{name}/lake")
-    DISKS.pop(name, None)
 
 
 @pytest.mark.parametrize("kind", SERIALIZERS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,14 +10,8 @@ import pytest
 from exporter.errors import TableUnreadable
 from exporter.operate.maintain import maintain
 from exporter.operate.maintain.sweep import listed_files
-from exporter.stores.memory import DISKS, MemoryStore
+from exporter.stores.memory import MemoryStore
 from offsets.partitions import DAY, Spec
-
-
-@pytest.fixture
-def store() -> Iterator[MemoryStore]:
-    yield MemoryStore.at("memory://swept/order")
-    DISKS.pop("swept", None)
 
 
 def test_the_files_of_days_are_listed_and_no_others(store: MemoryStore) -> None:
@@ -56,7 +49,7 @@ def test_a_folder_that_cannot_be_listed_is_told(store: MemoryStore, monkeypatch:
         raise OSError("out")
 
     monkeypatch.setattr(MemoryStore, "names", refuse)
-    with pytest.raises(TableUnreadable, match="memory://swept/order cannot be listed: out"):
+    with pytest.raises(TableUnreadable, match=f"{store.uri()} cannot be listed: out"):
         listed_files(store, DAY)
 
 

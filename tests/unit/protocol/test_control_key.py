@@ -10,12 +10,6 @@ from exporter.protocol.control_key import control_key
 from exporter.stores.memory import DISKS, MemoryStore
 
 
-@pytest.fixture
-def store() -> MemoryStore:
-    DISKS.pop("control-key", None)
-    return MemoryStore.at("memory://control-key")
-
-
 def test_all_tasks_of_an_app_have_one_key_and_other_apps_another_one(store: MemoryStore) -> None:
     """Whoever comes first makes it; one that was deleted is made anew, and is another one."""
     with ThreadPoolExecutor(8) as pool:

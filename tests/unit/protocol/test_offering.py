@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
 from exporter.core.coordination import Offer
 from exporter.protocol.offering import lightened, offered_paths, whole
-from exporter.stores.memory import DISKS, MemoryStore
+from exporter.stores.memory import MemoryStore
 
 OFFER = Offer("app", "a1", "task", "order", "id", "round", 3, (), ({"path": "day=1/a%20b"},), (("f" * 16, "{}"),))
 MANIFEST = "_exporter/offers/a1.json"
-
-
-@pytest.fixture
-def store() -> Iterator[MemoryStore]:
-    yield MemoryStore.at("memory://offering/order")
-    DISKS.pop("offering", None)
 
 
 def test_a_small_offer_is_said_as_it_is(store: MemoryStore) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -29,7 +28,7 @@ from exporter.registry.options import RegistryOptions
 from exporter.registry.pins import Pins
 from exporter.registry.server import Client, RegisteredSchema
 from exporter.registry.source import Registry
-from exporter.stores.memory import DISKS, MemoryStore
+from exporter.stores.memory import MemoryStore
 from offsets.ranges import TopicPartition
 from tests.support.fake_registry import Failure, FakeRegistry
 from tests.support.glue_registry import REGISTRY, LocalGlue
@@ -40,14 +39,6 @@ pytestmark = pytest.mark.usefixtures("aws_credentials")
 TP = TopicPartition("orders", 0)
 LONG, TEXT = '{"type": "long"}', '{"type": "string"}'
 NOBODY = UUID(int=7)
-
-
-@pytest.fixture
-def store() -> Iterator[MemoryStore]:
-    """Where nothing is recorded."""
-    name = uuid4().hex
-    yield MemoryStore.at(f"memory://{name}/lake")
-    DISKS.pop(name, None)
 
 
 def options(endpoint: str, **given: Any) -> RegistryOptions:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
@@ -17,7 +16,7 @@ from exporter.formats.registered import registered
 from exporter.registry.options import RegistryOptions
 from exporter.registry.pins import Pins
 from exporter.registry.source import Registry
-from exporter.stores.memory import DISKS, MemoryStore
+from exporter.stores.memory import MemoryStore
 from offsets.ranges import TopicPartition
 from tests.support.fake_registry import Failure, FakeRegistry, wait_for
 
@@ -32,14 +31,6 @@ def server() -> Iterator[FakeRegistry]:
     with FakeRegistry() as found:
         found.add("orders-value", RECORD)
         yield found
-
-
-@pytest.fixture
-def store() -> Iterator[MemoryStore]:
-    """Where nothing is recorded."""
-    name = uuid4().hex
-    yield MemoryStore.at(f"memory://{name}/lake")
-    DISKS.pop(name, None)
 
 
 def options(server: FakeRegistry, **given: Any) -> RegistryOptions:

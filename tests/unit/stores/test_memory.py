@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from exporter.stores.memory import DISKS, MemoryStore
+from exporter.stores.memory import MemoryStore
 from exporter.stores.store import Entry
-
-
-@pytest.fixture
-def store() -> Iterator[MemoryStore]:
-    yield MemoryStore.at("memory://strict/lake")
-    DISKS.pop("strict", None)
 
 
 @pytest.mark.parametrize("path", ["a//b", "a/", "./a", "a/.", "a/./b", "/a", "a\nb", "a/../b"])
