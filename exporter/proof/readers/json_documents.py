@@ -142,8 +142,9 @@ class ConnectJson:
                 return found
         kind = schema.get("type")
         if kind == "struct" and type(value) is dict:
-            told = schema.get("fields") if type(schema.get("fields")) is list else []
-            fields = {str(one.get("field")): one for one in told if type(one) is dict}
+            told: Any = schema.get("fields")
+            some = [one for one in told if type(one) is dict] if type(told) is list else []
+            fields = {str(one.get("field")): one for one in some}
             return {name: self._shaped(fields.get(name), one) for name, one in value.items()}
         if kind == "array" and type(value) is list:
             return [self._shaped(schema.get("items"), one) for one in value]

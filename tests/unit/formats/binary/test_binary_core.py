@@ -105,7 +105,7 @@ def test_columns_are_taken_scattered_and_put_in_order() -> None:
     ]
     out = Out(batch)
     assert both.arrow(out, np.arange(3)).to_pylist() == rows
-    wide = scattered(both, np.array([1, 2, 4]), 6).arrow(out, np.arange(6))
+    wide = scattered(np.array([1, 2, 4]), both, 6).arrow(out, np.arange(6))
     wide.validate(full=True)
     assert wide.to_pylist() == [None, rows[0], rows[1], None, rows[2], None]
     first, second = both.take(np.array([0, 2])), both.take(np.array([1]))
