@@ -6,48 +6,61 @@ import importlib
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from typing import Any
 
 from tests.model import world
 from tests.model.search import Found, RoleSearch, Search
 
-ROLED = (
-    "switch", "met", "condemn", "evolve", "schema", "sweep", "restore", "wal", "lease", "reading",
-    "derive", "mirror", "sent", "coordinate", "through", "announce",
-)  # fmt: skip
-"""Worlds of their own, each imported when it is asked for: a search is often shorter than the imports of the others."""
+ONE_PARTITION = {
+    "two": ("world", "World", "Scope"),
+    "one": ("world", "Others", "Scope"),
+    "fan": ("fan_world", "FanWorld", "FanScope"),
+    "fan_one": ("fan_world", "FanWorld", "FanScope"),
+}
+"""Kind of a world of one partition -> its module, class and scope: two processes, or one against all others."""
+
+
+def names_of(kind: str) -> tuple[str, str, str]:
+    """Module, class and scope of a kind of world: one of the above, or what its name says."""
+    return ONE_PARTITION.get(kind) or (f"{kind}_world", f"{kind.title()}World", f"{kind.title()}Scope")
+
+
+def world_of(kind: str, scope: dict[str, Any]) -> Any:
+    """A world, imported when it is asked for: a search is often shorter than the imports of the others."""
+    file, name, its_scope = names_of(kind)
+    module = importlib.import_module(f"tests.model.{file}")
+    return getattr(module, name)(getattr(module, its_scope)(**scope))
+
+
+@contextmanager
+def stubbed(kind: str) -> Iterator[None]:
+    """What such a world has to have in place while it is looked at."""
+    with ExitStack() as stubs:
+        module = importlib.import_module(f"tests.model.{names_of(kind)[0]}")
+        for target, name, stub in getattr(module, "STUBS", ()):
+            stubs.callback(setattr, target, name, getattr(target, name))
+            setattr(target, name, stub)
+        yield
+
+
+def begun(made: Any, kind: str = "", stops_count: bool = True) -> tuple[Search, Any, tuple[Any, ...]]:
+    """A search of a world, the tables that it begins with, and the processes."""
+    tables, processes = made.first_state()
+    if hasattr(made, "roles"):
+        return RoleSearch(made, *made.roles(), stops_count=stops_count), tables, processes
+    if kind in ("one", "fan_one"):
+        others = RoleSearch(made, (0, 1), ("P", "others"), stops_count=stops_count)
+        return others, tables, (processes, world.OTHERS)
+    return Search(made, stops_count), tables, (processes, processes)
 
 
 def search(kind: str, scope: dict[str, Any], states_max: int, stops_count: bool = True) -> Found:
-    """kind: two (processes), one (against all others), fan and fan_one (the same, with records of several tables), pair
-    (of partitions), or the name of another world."""
-    if kind in ROLED:
-        module = importlib.import_module(f"tests.model.{kind}_world")
-        roled = getattr(module, f"{kind.title()}World")(getattr(module, f"{kind.title()}Scope")(**scope))
-        with ExitStack() as stubs:
-            for target, name, stub in getattr(module, "STUBS", ()):
-                stubs.callback(setattr, target, name, getattr(target, name))
-                setattr(target, name, stub)
-            return RoleSearch(roled, *roled.roles(), stops_count=stops_count).run(*roled.first_state(), states_max)
-    if kind == "pair":
-        from tests.model import pair_world
-
-        pair = pair_world.PairWorld(pair_world.PairScope(**scope))
-        tables, process = pair.first_state()
-        return Search(pair, stops_count).run(tables, (process, process), states_max)
-    if kind in ("fan", "fan_one"):
-        from tests.model import fan_world
-
-        one_partition: world.World = fan_world.FanWorld(fan_world.FanScope(**scope))
-    else:
-        one_partition = (world.Others if kind == "one" else world.World)(world.Scope(**scope))
-    tables, process = one_partition.first_state()
-    if kind in ("one", "fan_one"):
-        roles = RoleSearch(one_partition, (0, 1), ("P", "others"), stops_count=stops_count)
-        return roles.run(tables, (process, world.OTHERS), states_max)
-    return Search(one_partition, stops_count).run(tables, (process, process), states_max)
+    """kind: one of one partition, or the name of another world."""
+    with stubbed(kind):
+        searched, tables, processes = begun(world_of(kind, scope), kind, stops_count)
+        return searched.run(tables, processes, states_max)
 
 
 def property_test(test: str) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from os import cpu_count
 
-from tests.model.mutant_run import ROLED
+from tests.model.mutant_run import names_of
 from tests.model.mutants import MUTANTS, NAMES_TESTS, REPOSITORY, STATES_MAX, Mutant, run
 
 PROVEN = REPOSITORY / "tests" / "golden" / "mutants.txt"
@@ -28,8 +28,7 @@ def begin_of(kind: str) -> str:
     """The module that a search of this kind of world begins with, beside RUN."""
     if kind == "names":
         return str(NAMES_TESTS)
-    name = kind if kind in (*ROLED, "pair") else "fan" if kind.startswith("fan") else ""
-    return f"tests/model/{name}_world.py" if name else "tests/model/world.py"
+    return f"tests/model/{names_of(kind)[0]}.py"
 
 
 @functools.cache

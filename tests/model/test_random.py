@@ -16,49 +16,41 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
-from tests.model.announce_world import AnnounceScope, AnnounceWorld
-from tests.model.coordinate_world import STUBS as COORDINATE_STUBS
-from tests.model.coordinate_world import CoordinateScope, CoordinateWorld
-from tests.model.evolve_world import EvolveScope, EvolveWorld
-from tests.model.fan_world import FanScope, FanWorld
-from tests.model.lease_world import STUBS as LEASE_STUBS
-from tests.model.lease_world import LeaseScope, LeaseWorld
-from tests.model.met_world import MetScope, MetWorld
-from tests.model.pair_world import PairScope, PairWorld
-from tests.model.restore_world import RestoreScope, RestoreWorld
-from tests.model.sweep_world import SweepScope, SweepWorld
-from tests.model.switch_world import SwitchScope, SwitchWorld
+from tests.model.mutant_run import begun, stubbed, world_of
 from tests.model.test_model import Unfenced
-from tests.model.through_world import ThroughScope, ThroughWorld
-from tests.model.wal_world import STUBS as WAL_STUBS
-from tests.model.wal_world import WalScope, WalWorld
-from tests.model.world import Scope, Stopped, World
+from tests.model.world import Scope, Stopped
 
 STEPS = 80
 HISTORIES = 12
 HISTORIES_LONG = 1_500
 
-BIG: dict[str, Callable[[], Any]] = {
-    "two": lambda: World(Scope("ACD.AC", rounds_max=2, orphans_max=2, late=True, park=True, reassign=True)),
-    "new": lambda: World(Scope("CA.DC", rounds_max=2, late=True, park=True, reassign=True, anchored=False)),
-    "fan": lambda: FanWorld(FanScope("gb.Lful", rounds_max=2, orphans_max=2, late=True, park=True, reassign=True)),
-    "pair": lambda: PairWorld(PairScope(("AA.A", "A.AA"), drops=True, revokes=True, late=True)),
-    "switch": lambda: SwitchWorld(SwitchScope("ADBA", "DABD", olds=2, news=2, types="ABD", in_old="ABD")),
-    "met": lambda: MetWorld(MetScope("CADC", "ACCD", olds=2, news=2, takes=True)),
-    "evolve": lambda: EvolveWorld(EvolveScope(("tixj", "jati"), "001", 2, drops=True, forgets=True, late=True)),
-    "restore": lambda: RestoreWorld(RestoreScope("ADXA", tasks=2, repairs=2, restores=3, restorable="AD")),
-    "sweep": lambda: SweepWorld(SweepScope(4, attempts=6, steps=4, closes=True)),
-    "wal": lambda: WalWorld(WalScope(4, lives=6, offers=8, faults=4, wipes=True)),
-    "best effort": lambda: WalWorld(WalScope(4, lives=6, offers=8, faults=6, wipes=True, required=False)),
-    "lease": lambda: LeaseWorld(LeaseScope(lease_ticks=3, ticks=30, lives=4, faults=4)),
-    "coordinate": lambda: CoordinateWorld(
-        CoordinateScope(
-            ("AA.A", "A.A"), messages=4, ids=4, owns=((0, 1), (0, 1)), lies=True, drops=True, revokes=True, alters=6
-        )
+BIG: dict[str, tuple[str, dict[str, Any]]] = {
+    "two": ("two", {"log": "ACD.AC", "rounds_max": 2, "orphans_max": 2, "late": True, "park": True, "reassign": True}),
+    "new": ("two", {"log": "CA.DC", "rounds_max": 2, "late": True, "park": True, "reassign": True, "anchored": False}),
+    "fan": ("fan", {"log": "gb.Lful", "rounds_max": 2, "orphans_max": 2, "late": True, "park": True, "reassign": True}),
+    "pair": ("pair", {"logs": ("AA.A", "A.AA"), "drops": True, "revokes": True, "late": True}),
+    "switch": ("switch", {"old": "ADBA", "new": "DABD", "olds": 2, "news": 2, "types": "ABD", "in_old": "ABD"}),
+    "met": ("met", {"old": "CADC", "new": "ACCD", "olds": 2, "news": 2, "takes": True}),
+    "evolve": (
+        "evolve",
+        {"logs": ("tixj", "jati"), "tasks": "001", "again_max": 2, "drops": True, "forgets": True, "late": True},
     ),
-    "through": lambda: ThroughWorld(ThroughScope(3, added=1, records=12, leaders=3)),
-    "announce": lambda: AnnounceWorld(AnnounceScope("rr.r.rrr", tasks=3, faults=6, cleans=True)),
-}
+    "restore": ("restore", {"log": "ADXA", "tasks": 2, "repairs": 2, "restores": 3, "restorable": "AD"}),
+    "sweep": ("sweep", {"records": 4, "attempts": 6, "steps": 4, "closes": True}),
+    "wal": ("wal", {"records": 4, "lives": 6, "offers": 8, "faults": 4, "wipes": True}),
+    "best effort": ("wal", {"records": 4, "lives": 6, "offers": 8, "faults": 6, "wipes": True, "required": False}),
+    "lease": ("lease", {"lease_ticks": 3, "ticks": 30, "lives": 4, "faults": 4}),
+    "coordinate": (
+        "coordinate",
+        {
+            "logs": ("AA.A", "A.A"), "messages": 4, "ids": 4, "owns": ((0, 1), (0, 1)), "lies": True, "drops": True,
+            "revokes": True, "alters": 6,
+        },
+    ),
+    "through": ("through", {"partitions": 3, "added": 1, "records": 12, "leaders": 3}),
+    "announce": ("announce", {"log": "rr.r.rrr", "tasks": 3, "faults": 6, "cleans": True}),
+}  # fmt: skip
+"""Name of the histories -> kind and scope of their world."""
 
 
 class History(RuleBasedStateMachine):
@@ -69,10 +61,8 @@ class History(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.world = type(self).world_of()
-        tables, processes = self.world.first_state()
-        alike = not hasattr(self.world, "roles")
-        self.tables, self.processes = tables, [processes, processes] if alike else list(processes)
-        self.names = ("P1", "P2") if alike else self.world.roles()[1]
+        searched, self.tables, processes = begun(self.world)
+        self.names, self.processes = searched.names, list(processes)
         self.lines: list[str] = []
 
     @rule(data=st.data())
@@ -99,13 +89,11 @@ class History(RuleBasedStateMachine):
         assert not problem, "\n".join([problem, *self.lines, f"       => {problem}"])
 
 
-def walk(name: str, histories: int, monkeypatch: pytest.MonkeyPatch, shortened: bool = True) -> None:
+def walk(name: str, world_of: Callable[[], Any], histories: int, shortened: bool = True) -> None:
     """So many histories of STEPS steps."""
-    for stub in (*WAL_STUBS, *LEASE_STUBS, *COORDINATE_STUBS):
-        monkeypatch.setattr(*stub)
     number = int(os.environ.get("MODEL_SEED") or random.SystemRandom().getrandbits(32))
     print(f"\n{name}: {histories} histories of {STEPS} steps, MODEL_SEED={number}")
-    machine = type("History", (History,), {"world_of": staticmethod(BIG[name])})
+    machine = type("History", (History,), {"world_of": staticmethod(world_of)})
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
         seed(number)(machine),
         settings=settings(
@@ -115,24 +103,30 @@ def walk(name: str, histories: int, monkeypatch: pytest.MonkeyPatch, shortened: 
     )  # fmt: skip
 
 
+def walk_big(name: str, histories: int) -> None:
+    """The same of a world of BIG."""
+    kind, scope = BIG[name]
+    with stubbed(kind):
+        walk(name, lambda: world_of(kind, scope), histories)
+
+
 @pytest.mark.parametrize("name", BIG)
-def test_random_histories_keep_every_invariant(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_random_histories_keep_every_invariant(name: str) -> None:
     """A few each time the tests run, others each time."""
-    walk(name, HISTORIES, monkeypatch)
+    walk_big(name, HISTORIES)
 
 
 @pytest.mark.drill
 @pytest.mark.long
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", BIG)
-def test_many_random_histories_keep_every_invariant(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_random_histories_keep_every_invariant(name: str) -> None:
     """Thousands of steps of each world."""
-    walk(name, HISTORIES_LONG, monkeypatch)
+    walk_big(name, HISTORIES_LONG)
 
 
 def test_a_random_history_finds_what_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the compare-and-set it comes to a violation, and tells it as a timeline."""
-    monkeypatch.setitem(BIG, "unfenced", lambda: Unfenced(Scope("A")))
     monkeypatch.setenv("MODEL_SEED", "1")
     with pytest.raises(AssertionError, match=r"(?s)MONOTONE|ONCE|COVER.*t1 .*=>"):
-        walk("unfenced", 200, monkeypatch, shortened=False)
+        walk("unfenced", lambda: Unfenced(Scope("A")), 200, shortened=False)
