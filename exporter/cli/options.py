@@ -13,8 +13,8 @@ import click
 from exporter.settings.gone import GONE
 from exporter.settings.load import load
 from exporter.settings.model import CONFIG_DEFAULT, SCALARS, Settings, flag
-from exporter.settings.places import S3
 from exporter.settings.reference import scalars, with_default
+from exporter.settings.scalars import S3
 
 LAKE = frozenset(("brokers", "topics", "topics_pattern", "group", "app", "table_root", "spark_master", "driver_memory"))
 LAKE |= S3

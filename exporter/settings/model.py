@@ -1,9 +1,9 @@
 """The one settings model.
 
 One name in three spellings: roll_age_max_secs = --roll-age-max-secs = EXPORTER_ROLL_AGE_MAX_SECS.
-Its parts, none of which knows another: reading.py, coordinating.py, places.py, recording.py, tending.py; what follows
-from several is a property here. Kinds of values: values.py. Tables, in the TOML file only: tables.py. What there was
-once: gone.py. Filled by load.py, shown by reference.py, turned into clients' options by kafka/options.py.
+Those that have a flag: scalars.py; what follows from several is a property here. Kinds of values: values.py. Tables, in
+the TOML file only: tables.py. What there was once: gone.py. Filled by load.py, shown by reference.py, turned into
+clients' options by kafka/options.py.
 """
 
 from __future__ import annotations
@@ -26,17 +26,15 @@ from pydantic import (
 from pydantic_core import InitErrorDetails
 
 from exporter.core.deployment import Deployment
+from exporter.core.roll import RollLimits
 from exporter.core.seen import FIELDS_KEPT
-from exporter.settings.coordinating import Coordinating
+from exporter.core.valid_through import Basis
 from exporter.settings.derive_tables import DERIVE, Derive
 from exporter.settings.format_tables import SchemaRegistry, TopicFormats, ValueFormatTable
 from exporter.settings.kafka_client import KafkaClient
-from exporter.settings.places import Places
-from exporter.settings.reading import ReadingSettings
-from exporter.settings.recording import Recording
 from exporter.settings.rules import broken
+from exporter.settings.scalars import ScalarSettings
 from exporter.settings.tables import FREE, TABLES, EventTimeTable, TypeFromTable
-from exporter.settings.tending import Tending
 from exporter.settings.type_tables import Types
 from exporter.settings.values import EPOCH, Constants
 from exporter.stores.store import Store
@@ -54,10 +52,8 @@ NOTHING: tuple[object, ...] = (None, "", (), {})
 """Defaults that mean: not given."""
 
 
-class Settings(Tending, Recording, Places, Coordinating, ReadingSettings):
-    """Every setting that exists. Built by load(); the order of the reference and the example is that of the parts, the
-    last one named first.
-    """
+class Settings(ScalarSettings):
+    """Every setting that exists. Built by load()."""
 
     type_from: TypeFromTable
     """Where the event type stands."""
@@ -151,6 +147,22 @@ class Settings(Tending, Recording, Places, Coordinating, ReadingSettings):
     def grace_secs(self) -> float:
         """Seconds after which what waits for a round goes by itself; 0 where each task commits what is its own."""
         return ROUNDS_PASSED * self.commit_interval_secs if self.control_topic else 0.0
+
+    @property
+    def roll(self) -> RollLimits:
+        """When staged files become a commit. With a control_topic, what waits for none of two rounds goes by itself."""
+        return RollLimits(
+            self.roll_records_max,
+            self.roll_bytes_max,
+            self.grace_secs or self.roll_age_max_secs,
+            self.staged_bytes_max,
+            together=self.valid_through != "off" and self.commit_mode == "own",
+        )
+
+    @property
+    def times_told(self) -> Basis:
+        """Of which times the tasks of a round of reading tell the greatest."""
+        return self.valid_through_time if self.valid_through != "off" else ""
 
     @property
     def stage_age_max_secs(self) -> float:

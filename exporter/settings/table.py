@@ -1,4 +1,4 @@
-"""What all parts of the one model have in common, and all tables of the TOML file."""
+"""What all tables of the TOML file have in common."""
 
 from __future__ import annotations
 
@@ -7,12 +7,6 @@ from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict, SecretStr, model_validator
-
-
-class Part(BaseModel):
-    """A part of the one model: settings outside the tables."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, validate_default=True)
 
 
 class Table(BaseModel):

@@ -16,7 +16,6 @@ from exporter import __version__
 from exporter.aside import aside
 from exporter.core.coordination import Commits, Leadership
 from exporter.core.order import StagingBudget
-from exporter.core.roll import RollLimits
 from exporter.core.schemas import Schemas
 from exporter.ending import ending
 from exporter.faults import Fault, point
@@ -43,7 +42,6 @@ from exporter.spark.session import jvm_watched
 from exporter.stores.parquet import give_memory_back
 from exporter.task.announced import announcing
 from exporter.task.deriving import Jobs
-from exporter.task.limits import LoopLimits
 from exporter.task.others import Others, exported, nobody
 from exporter.task.own_commits import OwnCommits
 from exporter.task.parts import Parts
@@ -208,7 +206,7 @@ def build_service(
             log_check=log_check,
             poison=poison,
             watch=watch,
-            limits=_limits(settings),
+            settings=settings,
             wake=wake,
             until_caught_up=until_caught_up,
             alive=lambda: spark.alive(bench.session),
@@ -308,21 +306,3 @@ def _assignment(
     assignment = LeasedAssignment(fixed, keeper, not journal.required)
     coordinated = settings.commit_mode == "coordinated"
     return assignment, assignment.token, assignment.leadership(settings.control_topic) if coordinated else None
-
-
-def _limits(settings: Settings) -> LoopLimits:
-    """Where a leader begins rounds, what waits for none of two of them goes by itself."""
-    return LoopLimits(
-        roll=RollLimits(
-            settings.roll_records_max, settings.roll_bytes_max, settings.grace_secs or settings.roll_age_max_secs,
-            settings.staged_bytes_max, together=settings.valid_through != "off" and settings.commit_mode == "own",
-        ),
-        heartbeat_secs=settings.heartbeat_secs,
-        stage_age_max_secs=settings.stage_age_max_secs,
-        stop_budget_secs=settings.stop_budget_secs,
-        poll_secs=settings.poll_secs,
-        new_types_max=settings.new_types_max,
-        carried_bytes_max=settings.carried_bytes_max,
-        wal_verify_secs=settings.wal_verify_secs,
-        times=settings.valid_through_time if settings.valid_through != "off" else "",
-    )

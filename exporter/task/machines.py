@@ -11,13 +11,13 @@ from typing import Any
 
 from exporter.core.coordination import Commits
 from exporter.core.writers import Writers
+from exporter.settings.model import Settings
 from exporter.task.anchoring import Anchoring
 from exporter.task.deriving import Deriving
 from exporter.task.ends import Ends
 from exporter.task.finish import Finish
 from exporter.task.group_offset import GroupOffset
 from exporter.task.growing import Growing
-from exporter.task.limits import LoopLimits
 from exporter.task.manifests import Manifests
 from exporter.task.next_round import NextRound
 from exporter.task.offers import Offers
@@ -48,7 +48,7 @@ class Machines:
         writers: Callable[[], Writers],
     ) -> None:
         """pool: where anchors are made. drop: as in Ownership."""
-        lake, known, watch, routing, limits = parts.lake, parts.known, parts.watch, parts.routing, parts.limits
+        lake, known, watch, routing, settings = parts.lake, parts.known, parts.watch, parts.routing, parts.settings
         met, committer, topics, poison = parts.recovery.met, parts.committer, parts.topics, parts.poison
         wake, others, membership = parts.wake.set, parts.others, parts.membership
 
@@ -60,11 +60,11 @@ class Machines:
         self.ownership = ownership = Ownership(totals=watch.totals, drop=drop)
         self.retention = retention = Retention(topics=topics, known=known)
         self.keeper = WalKeeper(
-            lake, parts.journal, parts.log_check, lambda: (*known.tables,), limits.wal_verify_secs, waking
+            lake, parts.journal, parts.log_check, lambda: (*known.tables,), settings.wal_verify_secs, waking
         )
         self.ends = Ends(
             topics=topics, watch=watch, others=others.partitions, check=lambda of: retention.check(of, writers()),
-            look_secs=look_secs(limits), with_an_end=parts.until_caught_up,
+            look_secs=look_secs(settings), with_an_end=parts.until_caught_up,
         )  # fmt: skip
         growing = Growing(lake=lake, known=known, widen=met.widen if lake.type_widening else None)
         self.offers = Offers(
@@ -72,7 +72,7 @@ class Machines:
         )
         self.manifests = Manifests(
             lake=lake, rounds=rounds, ends=self.ends, known=known, growing=growing, watch=watch,
-            new_types_max=limits.new_types_max, read_again=ownership.read_again,
+            new_types_max=settings.new_types_max, read_again=ownership.read_again,
         )  # fmt: skip
         self.anchoring = Anchoring(
             app=lake.app, anchor=lambda wanted: met.anchor(wanted, growing.to_make), known=known, committer=committer,
@@ -85,18 +85,18 @@ class Machines:
         ids = parts.schemas if routing.has_ids else None
         self.schema_ids = SchemaIds(source=ids, registry=routing.registry, watch=watch, waking=waking)
         self.next_round = NextRound(
-            lake=lake, routing=routing, limits=limits, known=known, committer=committer, rounds=rounds,
+            lake=lake, routing=routing, settings=settings, known=known, committer=committer, rounds=rounds,
             offers=self.offers, poison=poison,
         )  # fmt: skip
         self.group_offset = GroupOffset(commit=membership.commit, wake=wake)
         self.finish = Finish(
             with_an_end=parts.until_caught_up, ends=self.ends, ownership=ownership, membership=membership,
-            others=others, watch=watch, poll_secs=limits.poll_secs,
+            others=others, watch=watch, poll_secs=settings.poll_secs,
         )  # fmt: skip
         self.registering = Registering(register=parts.register, watch=watch)
         self.deriving = Deriving(jobs=parts.jobs, watch=watch, waking=waking)
 
 
-def look_secs(limits: LoopLimits) -> float:
+def look_secs(settings: Settings) -> float:
     """Seconds between two looks at the ends. Each may begin a small round, for nothing where commits are rare."""
-    return min(limits.poll_secs, limits.roll.age_max_secs / LOOKS_PER_ROLL)
+    return min(settings.poll_secs, settings.roll.age_max_secs / LOOKS_PER_ROLL)

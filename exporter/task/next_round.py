@@ -24,7 +24,7 @@ from exporter.log_events import Event
 from exporter.protocol.condemn import Poison, Poisoned
 from exporter.protocol.known import KnownTables
 from exporter.rounds.rounds import Rounds
-from exporter.task.limits import LoopLimits
+from exporter.settings.model import Settings
 from exporter.task.offers import Offers
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
@@ -38,7 +38,7 @@ class NextRound:
 
     lake: Lake
     routing: Routing
-    limits: LoopLimits
+    settings: Settings
     known: KnownTables
     committer: Committer
     rounds: Rounds
@@ -58,7 +58,7 @@ class NextRound:
         such writers have all that a run with an end is to read.
         """
         staged = sum(writer.staged_bytes for writer in writers.values())
-        if staged >= self.limits.roll.all_bytes_max or not self.rounds.may_start(ends, now):
+        if staged >= self.settings.staged_bytes_max or not self.rounds.may_start(ends, now):
             return set()
         self.offers.refresh_parked(writers, now)
         planned = plan_round(expected(writers, self.rounds.plans, now), ends, self.rounds.budget(), now)
@@ -81,7 +81,7 @@ class NextRound:
     def _order(self, plans: tuple[PartitionPlan, ...], writers: Writers, is_all: bool) -> StagingOrder:
         """is_all: a run with an end has nothing but these plans to read, and nothing staged from before them."""
         carried = sum(len(file.body) for writer in writers.values() for file in writer.staged)
-        left = self.limits.carried_bytes_max - carried - self.rounds.carried_bytes
+        left = self.settings.carried_bytes_max - carried - self.rounds.carried_bytes
         return StagingOrder(
             to=self.lake.destination(),
             routing=self.routing,
@@ -89,12 +89,12 @@ class NextRound:
             tables=dict(self.known.tables),
             footers={plan.tp: self.committer.footer(plan.tp) for plan in plans},
             condemned={plan.tp: self.known.condemned.get(plan.tp, frozenset()) for plan in plans},
-            new_types_max=max(0, self.limits.new_types_max - len(self.known.new_types)),
-            carried_bytes=max(0, min(left, self.limits.carried_bytes_max // 2)),  # a round behind needs some too
+            new_types_max=max(0, self.settings.new_types_max - len(self.known.new_types)),
+            carried_bytes=max(0, min(left, self.settings.carried_bytes_max // 2)),  # a round behind needs some too
             committed_next=is_all,
             evolutions=self.known.planned.evolutions,
             schemas=self.known.decided,
-            times=self.limits.times,
+            times=self.settings.times_told,
         )
 
     def _condemned(self, plan: PartitionPlan, writers: Writers) -> bool:

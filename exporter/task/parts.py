@@ -21,8 +21,8 @@ from exporter.protocol.condemn import Poison
 from exporter.protocol.known import KnownTables
 from exporter.protocol.recover import Recovery
 from exporter.rounds.rounds import Rounds
+from exporter.settings.model import Settings
 from exporter.task.deriving import Jobs
-from exporter.task.limits import LoopLimits
 from exporter.task.others import Others
 from exporter.task.progress import Progress
 from exporter.wal.check import LogCheck
@@ -53,7 +53,7 @@ class Parts:
     log_check: LogCheck
     poison: Poison
     watch: Watch
-    limits: LoopLimits
+    settings: Settings
     wake: threading.Event
     until_caught_up: bool
     alive: Callable[[], bool]

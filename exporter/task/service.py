@@ -66,7 +66,7 @@ class Service:
     def __init__(self, parts: Parts) -> None:
         """The machines of the loop, over the parts of the task."""
         self._parts = parts
-        self._limits = parts.limits
+        self._settings = parts.settings
         self._watch = parts.watch
         self.totals = self._watch.totals
         self._known = parts.known
@@ -88,7 +88,7 @@ class Service:
     def stop(self) -> None:
         """Ask the loop to stop; callable from every thread."""
         if self._stop_at is None:
-            self._stop_at = time.monotonic() + self._limits.stop_budget_secs
+            self._stop_at = time.monotonic() + self._settings.stop_budget_secs
         self._recovering.stop()
         self._deriving.stop()
         self._parts.wake.set()
@@ -155,7 +155,7 @@ class Service:
         self._ownership.read_again(self._retention.tick(self._writers, self._is_at_rest))
         self._ownership.let_go(self._writers)
         self._recover(now)
-        drop_aged(self._writers, self._limits.stage_age_max_secs, now)
+        drop_aged(self._writers, self._settings.stage_age_max_secs, now)
         self._offer_due(now)
         self._ownership.read_again(self._settling.tick(now, self._writers))
         if self._stop_at is None:
@@ -298,7 +298,7 @@ class Service:
             staying = {key: writer for key, writer in self._writers.items() if key not in leaving}
         if held := self._ownership.unrecovered - self._ownership.leaving.keys() and self._stop_at is None:
             staying = {}
-        fresh = due_writers(staying, leaving, self._limits.roll, self._limits.heartbeat_secs, now, occasion)
+        fresh = due_writers(staying, leaving, self._settings.roll, self._settings.heartbeat_secs, now, occasion)
         prompt = {key.event_type for key in leaving}
         if not held and (waited_for := self._anchoring.letters_waited_for(self._writers, self._ownership.staying)):
             fresh[DEAD_LETTERS] = [*dict.fromkeys([*fresh[DEAD_LETTERS], *waited_for])]

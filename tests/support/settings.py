@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from math import inf
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,6 +31,12 @@ def written(folder: Path, tables: str = "") -> Path:
     path = folder / "exporter.toml"
     path.write_text(TOML + tables, "utf-8")
     return path
+
+
+def looping(**given: Any) -> Settings:
+    """Those of a task's loop in which nothing is due by itself, but for what is given."""
+    never = {"roll_records_max": 1_000, "roll_bytes_max": 1_000, "roll_age_max_secs": inf, "heartbeat_secs": inf}
+    return Settings.model_construct(**{**never, "poll_secs": 0.0, "carried_bytes_max": 0, **given})
 
 
 def loaded(scalars: str = "", tables: str = "", **environ: str) -> Settings:

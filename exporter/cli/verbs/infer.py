@@ -10,7 +10,7 @@ import click
 
 from exporter.cli.options import Loading, with_settings
 from exporter.cli.output import FORMAT, Output, TextOutput, counted
-from exporter.settings.places import S3
+from exporter.settings.scalars import S3
 from exporter.text import escaped
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from exporter.operate.infer.infer import Inference
 from exporter.operate.infer.told import time_told, type_told
 from exporter.settings.first import First, FirstType
 from exporter.settings.model import SCALARS, Settings
-from exporter.settings.places import S3
+from exporter.settings.scalars import S3
 
 REACHED = frozenset(("brokers", "topics", "topics_pattern", "group", "app", "table_root")) | S3
 """What a file is not whole without."""

@@ -10,7 +10,6 @@ from typing import Any
 from exporter.core.memory_committer import MemoryCommitter
 from exporter.core.order import Destination, StagingOrder, TableTarget
 from exporter.core.plan import Budget
-from exporter.core.roll import RollLimits
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.core.table_options import TableOptions
 from exporter.core.writers import Claim, PartitionPlan, StagedFile, Writer, WriterKey
@@ -18,15 +17,14 @@ from exporter.lake.settling import Moved
 from exporter.protocol.condemn import Poisoned
 from exporter.protocol.known import KnownTables
 from exporter.stores.file import FileStore
-from exporter.task.limits import LoopLimits
 from exporter.task.next_round import NextRound
 from offsets.positions import Position
 from offsets.ranges import OffsetRange, TopicPartition
+from tests.support.settings import looping
 from tests.support.snapshots import P0
 
 ROUTING = Routing(TypeFrom("json", "type"), EventTime("record"), (), new_type="table")
 KEY = WriterKey(DEAD_LETTERS, P0)
-NEVER = float("inf")
 
 
 TO = Destination("lake", "app", TableOptions(compression="gzip"), sync=True)
@@ -60,7 +58,7 @@ class Place:
         self.machine = NextRound(
             lake=lake,
             routing=ROUTING,
-            limits=LoopLimits(RollLimits(1_000, 1_000, NEVER, 500.0), NEVER, NEVER, 60.0, 1.0, 3, 1_000, NEVER),
+            settings=looping(staged_bytes_max=500, new_types_max=3, carried_bytes_max=1_000),
             known=self.known,
             committer=committer,
             rounds=rounds,

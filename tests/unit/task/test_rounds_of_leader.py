@@ -14,9 +14,9 @@ from exporter.core.outcome import Report
 from exporter.core.roll import RollLimits
 from exporter.core.writers import Claim, Writer, WriterKey
 from exporter.kafka.assignment import Assigned, Leaving
-from exporter.task.limits import LoopLimits
 from exporter.task.service import Service
 from offsets.ranges import TopicPartition
+from tests.support.settings import looping
 from tests.support.snapshots import P0, P1, file
 from tests.unit.task.test_service import END, LETTERS0, World
 
@@ -141,7 +141,7 @@ def test_a_task_that_stops_is_in_a_hurry(world: Coordinated) -> None:
 def test_what_no_leader_asks_for_is_offered_by_its_age(world: Coordinated) -> None:
     """In a hurry then: whoever leads by now commits it at once."""
     world.owns_and_has_staged()
-    world.service._limits = LoopLimits(RollLimits(1_000, 1_000, 0.0), 60.0, 60.0, 60.0, 0.0, 1, 0, 60.0)
+    world.service._settings = looping(roll_age_max_secs=0.0)
     world.service._passed()
     assert world.asked.submitted == [([LETTERS0], "")] and world.asked.ready == []
 

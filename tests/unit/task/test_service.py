@@ -15,7 +15,6 @@ from exporter.core.memory_committer import MemoryCommitter, MemoryTable
 from exporter.core.order import Destination
 from exporter.core.outcome import Report
 from exporter.core.plan import Budget
-from exporter.core.roll import RollLimits
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.writers import Claim, Fragment, PartitionPlan, StagedFile, WriterKey
 from exporter.errors import StorageSilent, TableUnreadable
@@ -25,7 +24,6 @@ from exporter.lake.schema import table_schema
 from exporter.monitor.watch import Watch
 from exporter.protocol.known import KnownTables
 from exporter.stores.file import FileStore
-from exporter.task.limits import LoopLimits
 from exporter.task.others import nobody
 from exporter.task.own_commits import OwnCommits
 from exporter.task.parts import Parts
@@ -35,6 +33,7 @@ from offsets.positions import Position
 from offsets.ranges import OffsetRange, TopicPartition
 from offsets.table_log import fingerprint_of
 from tests.support.lakes import wait_until
+from tests.support.settings import looping
 from tests.support.snapshots import P0, P1
 from tests.unit.task.test_recovering import ROUTING, Tables
 
@@ -164,7 +163,6 @@ class World:
             recover=self.tables.recover, met=SimpleNamespace(anchor=None), unread=dict, stuck=dict, undecided=dict,
             close=lambda: None,
         )  # fmt: skip
-        never = float("inf")
         return {
             "lake": lake, "topics": topics, "routing": ROUTING, "membership": self.group, "others": nobody(),
             "rounds": lambda waking: self.rounds, "recovery": recovery, "committer": self.committer,
@@ -172,7 +170,7 @@ class World:
             "commits": lambda pool: OwnCommits(self.committer, pool),
             "journal": Journal(), "log_check": SimpleNamespace(said={}),
             "poison": SimpleNamespace(is_next=lambda *_: False, passed=lambda: None), "watch": self.watch,
-            "limits": LoopLimits(RollLimits(1_000, 1_000, never), never, never, 60.0, 0.0, 1, 0, never),
+            "settings": looping(),
             "wake": threading.Event(), "until_caught_up": False, "alive": lambda: True,
             "on_progress": lambda progress: None,
         }  # fmt: skip
@@ -182,7 +180,7 @@ class World:
 
     def rolls_at_once(self) -> None:
         """What is staged is due from now on."""
-        self.service._limits = LoopLimits(RollLimits(1, 1, 0.0), 0.0, 60.0, 60.0, 0.0, 1, 0, 60.0)
+        self.service._settings = looping(roll_records_max=1, roll_age_max_secs=0.0, heartbeat_secs=0.0)
 
     def passes_until(self, condition: Callable[[], bool], what: str) -> None:
         """The loop passes until something is so."""
