@@ -17,11 +17,6 @@ SECRET = "T0ken-of-the-hook"
 TO_KAFKA = '[derive.back]\nkind = "to_kafka"\nsource = "order"\ntopic = "rounds"\n'
 
 
-@pytest.fixture(autouse=True)
-def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
 def test_without_them_each_task_commits_by_itself_and_tells_nobody() -> None:
     """The defaults are what there was before."""
     settings = loaded()

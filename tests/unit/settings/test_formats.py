@@ -16,27 +16,15 @@ from exporter.core.record_columns import RecordColumns
 from exporter.core.routing import RAW_COLUMNS, EventTime, Routing, TypeFrom
 from exporter.core.value_format import JSON, ValueFormat
 from exporter.errors import ConfigError
-from exporter.settings.load import load
 from exporter.settings.meaning import evolutions, own_names, record_columns, routing
 from exporter.settings.model import Settings
 from exporter.settings.view import MASKED, setting_rows
 from exporter.workbench import checked_routing, registry_options
+from tests.support import settings as settings_files
+from tests.support.settings import PLAIN
 
 SECRET = "hunter2-very-secret"
-BASE = """
-brokers = ["k1:9092"]
-topics = ["events"]
-group = "exports"
-table_root = "/data/tables"
-"""
-PLAIN = """
-[type_from]
-kind = "topic"
-[event_time]
-kind = "record"
-"""
-TYPES = '[types.order]\ncolumns = "id BIGINT"\n'
-BARE = "[types.order]\n"
+TYPES, BARE = settings_files.ORDER, "[types.order]\n"
 REGISTRY = '[schema_registry]\nurls = ["http://localhost:8081"]\n'
 GLUE = '[schema_registry]\nkind = "glue"\n'
 AVRO = '[value_format]\nkind = "avro"\n'
@@ -44,20 +32,12 @@ RAW = '[value_format]\nkind = "bytes"\n'
 DECLARED = {"order": '{"fields":[{"metadata":{},"name":"id","nullable":true,"type":"long"}],"type":"struct"}'}
 
 
-@pytest.fixture(autouse=True)
-def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
 def loaded(tables: str, scalars: str = "", plain: str = PLAIN) -> Settings:
-    Path("exporter.toml").write_text(BASE + scalars + plain + tables, "utf-8")
-    return load(Path("exporter.toml"), {}, {})
+    return settings_files.loaded(scalars, tables, plain=plain)
 
 
 def refused(tables: str, scalars: str = "", plain: str = PLAIN) -> str:
-    with pytest.raises(ConfigError) as caught:
-        loaded(tables, scalars, plain)
-    return str(caught.value)
+    return settings_files.refused(scalars, tables, plain=plain)
 
 
 def test_json_is_the_format_where_nothing_is_said_and_the_configuration_is_as_before() -> None:

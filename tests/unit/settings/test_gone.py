@@ -62,11 +62,6 @@ def logs() -> Iterator[Any]:
         yield lines
 
 
-@pytest.fixture(autouse=True)
-def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
 def test_what_is_gone_is_no_setting_and_its_former_default_holds_still() -> None:
     """Whoever gave none of them sees no difference."""
     assert DEFAULTS.keys() == OTHERS.keys() == GONE.keys() and not GONE.keys() & Settings.model_fields.keys()

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from exporter.core.evolve import Hint
 from exporter.errors import ConfigError
-from exporter.settings.load import load
 from exporter.settings.model import Settings
 from exporter.workbench import parse_hints
+from tests.support.settings import PLAIN, loaded
 
 
-def settings(root: Path, hints: str) -> Settings:
-    path = root / "exporter.toml"
-    path.write_text(
-        'brokers = ["localhost:9092"]\ntopics = ["t"]\ngroup = "g"\ntable_root = "/tmp/lake"\nevolve = "add"\n'
-        '[type_from]\nkind = "topic"\n[event_time]\nkind = "record"\n'
-        f"[types.order]\nhints = {{ {hints} }}\n"
-    )
-    return load(path, {}, {})
+def settings(hints: str) -> Settings:
+    return loaded('evolve = "add"\n', f"[types.order]\nhints = {{ {hints} }}\n", plain=PLAIN)
 
 
-def test_a_hint_is_any_type_that_a_column_can_have(tmp_path: Path) -> None:
+def test_a_hint_is_any_type_that_a_column_can_have() -> None:
     """Nested ones and JSON too; of a path, also below arrays."""
     text = '"a.b" = "DECIMAL(12,2)", "items[].at" = "timestamp", raw = "ARRAY<JSON>", j = "JSON"'
-    assert parse_hints(settings(tmp_path, text)) == {
+    assert parse_hints(settings(text)) == {
         "order": {
             "a.b": Hint("decimal(12,2)"),
             "items[].at": Hint("timestamp"),
@@ -40,7 +32,7 @@ WRONG = ["NUMBER", "BIGINT, b STRING", "TIMESTAMP_NTZ", "STRUCT<a: TIMESTAMP_NTZ
 
 
 @pytest.mark.parametrize("hint", WRONG)
-def test_what_is_no_type_of_an_evolved_column_is_refused(tmp_path: Path, hint: str) -> None:
+def test_what_is_no_type_of_an_evolved_column_is_refused(hint: str) -> None:
     """At the start, with the type that it is of: a commit that Delta refuses would park the table for ever."""
     with pytest.raises(ConfigError, match=r"types\.order"):
-        parse_hints(settings(tmp_path, f'a = "{hint}"'))
+        parse_hints(settings(f'a = "{hint}"'))

@@ -12,17 +12,12 @@ from exporter.core.decoder_version import EMPTY_FLAGS
 from exporter.core.routing import Routing
 from exporter.core.shapes import Rename
 from exporter.errors import ConfigError
-from exporter.settings.load import load
 from exporter.settings.meaning import routing
 from exporter.settings.model import Settings
 from exporter.settings.view import setting_rows
 from exporter.workbench import checked_routing, schemas_of
+from tests.support import settings as settings_files
 
-HEAD = """brokers = ["k:9092"]
-topics = ["events"]
-group = "exports"
-table_root = "file:///data/tables"
-"""
 TABLES = """[type_from]
 kind = "field"
 name = "type"
@@ -42,14 +37,8 @@ def columns(*names: str) -> str:
 DECODED = columns("id", "mail", "amount", "day")
 
 
-@pytest.fixture(autouse=True)
-def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
 def loaded(types: str = ORDER, scalars: str = "", rename: str = "") -> Settings:
-    Path("exporter.toml").write_text(HEAD + scalars + TABLES.replace("[event_time]", rename + "[event_time]") + types)
-    return load(None, {}, {})
+    return settings_files.loaded(scalars, types, plain=TABLES.replace("[event_time]", rename + "[event_time]"))
 
 
 def meant(types: str = ORDER, scalars: str = "", rename: str = "", **more: Any) -> Routing:
@@ -244,12 +233,9 @@ def test_a_constant_that_cannot_be_is_refused(constants: str, reason: str) -> No
 def test_raw_values_have_a_column_that_no_constant_takes() -> None:
     """Whatever else a table of theirs has."""
     types = "[value_format]\nkind = 'string'\n[types.order]\n[constants]\n"
-    tables = TABLES.replace('kind = "field"\nname = "type"', 'kind = "topic"')
-    Path("exporter.toml").write_text(HEAD + tables + types + "value = 1\n")
-    with pytest.raises(ConfigError, match="'value' is the column of raw values too"):
-        load(None, {}, {})
-    Path("exporter.toml").write_text(HEAD + tables + types + "cluster = 'east'\n")
-    found = routing(load(None, {}, {}), {})
+    told = settings_files.refused(tables=types + "value = 1\n", plain=settings_files.PLAIN)
+    assert "'value' is the column of raw values too" in told
+    found = routing(settings_files.loaded(tables=types + "cluster = 'east'\n", plain=settings_files.PLAIN), {})
     assert names_of(found.columns_of("order")) == ["value", "cluster"]
     assert names_of(found.decoded_of("order")) == ["value"]
     assert names_of(found.columns_of("other")) == ["value", "cluster"]

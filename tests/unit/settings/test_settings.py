@@ -7,6 +7,7 @@ import json
 import pickle
 import re
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from exporter.settings.rules import RULES, broken
 from exporter.settings.tables import FREE, NAMED, TABLES
 from offsets.partitions import DAY, Spec
 from offsets.selection import Share, Topics
+from tests.support import settings as settings_files
 
 EXAMPLE = Path(__file__).parents[3] / "deploy" / "exporter.example.toml"
 SECRET = "hunter2-very-secret"
@@ -57,35 +59,18 @@ CERTIFICATE = "-----BEGIN CERTIFICATE-----\nMA==\n-----END CERTIFICATE-----\n"
 KEY = "-----BEGIN PRIVATE KEY-----\nMA==\n-----END PRIVATE KEY-----\n"
 
 
-@pytest.fixture(autouse=True)
-def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+loaded = partial(settings_files.loaded, head=SCALAR_LINES, plain=TABLE_LINES)
+refused = partial(settings_files.refused, head=SCALAR_LINES, plain=TABLE_LINES)
 
 
 def write(scalars: str = "", tables: str = "", name: str = "exporter.toml") -> Path:
-    path = Path(name)
-    path.write_text(SCALAR_LINES + scalars + TABLE_LINES + tables, "utf-8")
-    return path
-
-
-def loaded(scalars: str = "", tables: str = "", **environ: str) -> Settings:
-    return load(write(scalars, tables), {}, environ)
-
-
-def refused(scalars: str = "", tables: str = "", **environ: str) -> str:
-    """What the person sees."""
-    with pytest.raises(ConfigError) as caught:
-        loaded(scalars, tables, **environ)
-    assert caught.value.exit_code == 2
-    assert caught.value.__cause__ is None
-    assert caught.value.__context__ is None or caught.value.__suppress_context__
-    return str(caught.value)
+    return settings_files.written(Path(), tables, scalars, head=SCALAR_LINES, plain=TABLE_LINES, name=name)
 
 
 def test_flag_wins_over_environment_over_file_over_default() -> None:
     """Each layer hides the ones below it, and origin() names the layer that won."""
     path, environ, flags = write("poll_secs = 2"), {"EXPORTER_POLL_SECS": "3"}, {"poll_secs": "4"}
-    write("", "", "without.toml")
+    write(name="without.toml")
     seen = [
         load(Path("without.toml"), {}, {}),
         load(path, {}, {}),

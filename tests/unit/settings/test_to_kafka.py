@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from exporter.errors import ConfigError
-from exporter.settings.load import load
-from tests.support.settings import TOML
+from tests.support.settings import loaded, refused
 
 JOB = '[derive.out]\nkind = "to_kafka"\nsource = "order"\ntopic = "orders"\n'
 
@@ -24,17 +22,12 @@ JOB = '[derive.out]\nkind = "to_kafka"\nsource = "order"\ntopic = "orders"\n'
     (JOB + JOB.replace("derive.out", "derive.too"), "too: topic orders is that of out too"),
     (JOB + '[schema_registry]\nurls = ["http://a:1"]\n', "has no effect"),
 ])  # fmt: skip
-def test_what_cannot_go_together_is_refused_by_its_name(tmp_path: Path, tables: str, reason: str) -> None:
+def test_what_cannot_go_together_is_refused_by_its_name(tables: str, reason: str) -> None:
     """Each is told with what to change."""
-    (tmp_path / "exporter.toml").write_text(TOML + tables)
-    with pytest.raises(ConfigError) as refused:
-        load(tmp_path / "exporter.toml", {}, {})
-    assert reason in str(refused.value)
+    assert reason in refused(tables=tables)
 
 
-def test_a_registry_is_used_by_a_job_alone_and_files_are_beside_the_settings(tmp_path: Path) -> None:
+def test_a_registry_is_used_by_a_job_alone_and_files_are_beside_the_settings() -> None:
     """No format of the topics needs it; a .proto file is found from the TOML file."""
     more = 'format = "protobuf"\nproto = "a.proto"\n[schema_registry]\nurls = ["http://a:1"]\n'
-    (tmp_path / "exporter.toml").write_text(TOML + JOB + more)
-    settings = load(tmp_path / "exporter.toml", {}, {})
-    assert settings.derive["out"].proto == tmp_path / "a.proto"  # type: ignore[union-attr]
+    assert loaded(tables=JOB + more).derive["out"].proto == Path("a.proto")  # type: ignore[union-attr]
