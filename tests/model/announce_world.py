@@ -20,9 +20,9 @@ from typing import Any
 from exporter.announce.follower import Follower
 from exporter.announce.pointers import Pointer, Pointers
 from exporter.announce.seams import Trouble
-from tests.model.world import APP, State
+from tests.model.search import SharedSteps, State, Step
+from tests.model.world import APP
 
-Step = tuple[str, Any, State]
 TABLE = "A"
 NOTHING: State = ()
 BEGINS, PASSES = "begins", "passes"
@@ -97,7 +97,7 @@ class _Script:
         """There is nothing to end."""
 
 
-class AnnounceWorld:
+class AnnounceWorld(SharedSteps):
     """All steps of all processes. Each touches the log, the consumer or what is kept."""
 
     def __init__(self, scope: AnnounceScope) -> None:
@@ -110,13 +110,7 @@ class AnnounceWorld:
         rows = tuple(kind == "r" for kind in self.scope.log[: self.scope.there])
         return (rows, 0, None, len(rows) - 1, self.scope.faults), (FRESH,) * self.scope.tasks
 
-    def local_moves(self, process: State) -> list[tuple[str, Any, int, int]]:
-        return []
-
-    def shared_moves(self, process: State, world: State) -> list[tuple[str, Any, State, int, int]]:
-        return [(*move, 0, 0) for move in self._steps(process, world)]
-
-    def _steps(self, process: State, world: State) -> Iterator[Step]:
+    def steps(self, process: State, world: State) -> Iterator[Step]:
         known, _, begun, call, _ = process
         versions, oldest, *rest = world
         if process != FRESH:
@@ -226,7 +220,7 @@ class AnnounceWorld:
     def clean_step(self, process: State, world: State) -> Step | None:
         """The next step of a task that is left alone, and leads."""
         unwanted = ("crashes", "leads no more", "not", "no answer", "lost", "loses")
-        moves = [move for move in self._steps(process, world) if not any(word in move[0] for word in unwanted)]
+        moves = [move for move in self.steps(process, world) if not any(word in move[0] for word in unwanted)]
         commits = [move for move in moves if move[0].startswith("commits")]
         return (commits or moves or [None])[0]
 

@@ -34,10 +34,8 @@ from offsets import condemning, rewind
 from offsets.names import AppId
 from offsets.positions import Position, condemned_offsets, live_position, spared_offsets
 from offsets.ranges import TopicPartition
+from tests.model.search import SharedSteps, State, Step
 
-State = tuple[Any, ...]
-Move = tuple[str, Any, State, int, int]
-Told = Iterator[tuple[str, Any, State]]
 APP = "model"
 TP = TopicPartition("t", 0)
 A, D = 1, 2
@@ -76,8 +74,8 @@ class CondemnScope:
     met: bool = False
 
 
-class CondemnWorld:
-    """All steps of all processes. Each touches a table, so there are no local moves."""
+class CondemnWorld(SharedSteps):
+    """All steps of all processes. Each touches a table."""
 
     def __init__(self, scope: CondemnScope) -> None:
         self.scope = scope
@@ -90,25 +88,21 @@ class CondemnWorld:
         table, a = _made(0, RECORD - 1), () if self.scope.met else _made(0, RECORD - 1)
         return ("", a, table), (*(START,) * self.scope.tasks, (REPAIR, self.scope.repairs, ()), (TIME,))
 
-    def local_moves(self, process: State) -> list[tuple[str, Any, int, int]]:
-        return []
-
-    def shared_moves(self, process: State, world: State) -> list[Move]:
+    def steps(self, process: State, world: State) -> Iterator[Step]:
         steps = {
             TASK: self._task, MEETS: self._meets, SETTLES: self._settles, REPAIR: self._repair, TIME: self._time
         }  # fmt: skip
-        moves = list(steps[process[0]](process, world))
+        yield from steps[process[0]](process, world)
         if process[0] in (MEETS, SETTLES) or (process[0] == TASK and process[1]):
-            moves.append(("crashes", START, world))
-        return [(*move, 0, 0) for move in moves]
+            yield "crashes", START, world
 
-    def _time(self, process: State, world: State) -> Told:
+    def _time(self, process: State, world: State) -> Iterator[Step]:
         if not world[0]:
             yield "the record becomes deadly", process, (FATED, *world[1:])
         elif world[0] == FATED and self.scope.heals:
             yield "the record is good again", process, (HEALED, *world[1:])
 
-    def _task(self, process: State, world: State) -> Told:
+    def _task(self, process: State, world: State) -> Iterator[Step]:
         _, memory, read = process
         if len(memory) < 2:
             index = (A, D)[len(memory)]
@@ -136,7 +130,7 @@ class CondemnWorld:
         """The tables that are not past the record, as a task knows them."""
         return {index for index, (at, *_) in zip((A, D), memory, strict=True) if _lacks(at)}
 
-    def _reads(self, process: State, world: State, unread: Collection[int]) -> Told:
+    def _reads(self, process: State, world: State, unread: Collection[int]) -> Iterator[Step]:
         """The record, for the tables that it has not been read for."""
         _, memory, read = process
         condemned = memory[1][1]
@@ -149,7 +143,7 @@ class CondemnWorld:
         fresh = tuple((index, self.scope.kind == NAMES[index] and not condemned) for index in sorted(unread))
         yield "reads the record", (TASK, memory, tuple(sorted((*read, *fresh)))), world
 
-    def _makes(self, process: State, world: State) -> Told:
+    def _makes(self, process: State, world: State) -> Iterator[Step]:
         """The table of a type that was met, at the position of D as the task knows it; one that is there is adopted."""
         _, memory, read = process
         if not world[A]:
@@ -160,7 +154,7 @@ class CondemnWorld:
             read = tuple(one for one in read if one[0] != A)  # its anchor is not where the plan began (3.1)
         yield "makes A, or finds it", (MEETS, ((seen, *memory[0][1:]), memory[1]), read), world
 
-    def _meets(self, process: State, world: State) -> Told:
+    def _meets(self, process: State, world: State) -> Iterator[Step]:
         """D is looked at once A is there (4.7): its position tells whether anybody else has been at work."""
         _, memory, read = process
         d = self.live(world[D])
@@ -169,7 +163,7 @@ class CondemnWorld:
         else:
             yield "looks at D: as it was", (TASK, memory, read), world
 
-    def _commits(self, process: State, world: State, index: int, row: bool) -> Told:
+    def _commits(self, process: State, world: State, index: int, row: bool) -> Iterator[Step]:
         _, memory, read = process
         at, *listed = memory[index - 1]
         if self.live(world[index]) != at:
@@ -180,7 +174,7 @@ class CondemnWorld:
         left = tuple(one for one in read if one[0] != index)
         yield f"commits {NAMES[index]}" + " with the record" * row, (TASK, known, left), after
 
-    def _spares(self, process: State, world: State) -> Told:
+    def _spares(self, process: State, world: State) -> Iterator[Step]:
         _, memory, read = process
         at, says = memory[1][0], "loses its executors" if BLAMED else "fails on the record"
         if self.live(world[D]) != at or self.listed(world[D])[0]:
@@ -189,14 +183,14 @@ class CondemnWorld:
         after = self.commit(world, D, condemning.spared_transactions(APP, TP, RECORD, at), False)
         yield f"{says}, spares it", (TASK, (memory[0], (at, *self.listed(after[D]))), read), after
 
-    def _begins_to_settle(self, process: State, world: State) -> Told:
+    def _begins_to_settle(self, process: State, world: State) -> Iterator[Step]:
         _, memory, read = process
         if self.listed(world[D])[1]:
             yield "begins to look for the record", (SETTLES, memory, self.live(world[D]), (), "", read), world
         else:
             yield "finds that it is settled", START, world
 
-    def _settles(self, process: State, world: State) -> Told:
+    def _settles(self, process: State, world: State) -> Iterator[Step]:
         _, memory, at, looked, holder, read = process
         left = [index for index in (A, D) if index not in looked]
         for index in left:
@@ -216,7 +210,7 @@ class CondemnWorld:
             known = (memory[0], (memory[1][0], *self.listed(after[D])))
             yield f"settles, held by {holder or 'none'}", (TASK, known, read), after
 
-    def _repair(self, process: State, world: State) -> Told:
+    def _repair(self, process: State, world: State) -> Iterator[Step]:
         """A first; then D by a plan of its own, which may be out of date when it is carried out."""
         _, left, planned = process
         a, d = self.live(world[A]), self.live(world[D])
@@ -305,8 +299,7 @@ class CondemnWorld:
     def clean_step(self, process: State, world: State) -> tuple[str, Any, State] | None:
         """The step that it takes while nobody else is at work: never a crash, nothing is dropped, and nothing is looked
         for before it has done what it can."""
-        moves = [move[:3] for move in self.shared_moves(process, world)]
-        moves = [move for move in moves if not move[0].startswith(("crashes", "drops"))]
+        moves = [step for step in self.steps(process, world) if not step[0].startswith(("crashes", "drops"))]
         return max(
             moves, key=lambda move: (not move[0].startswith("begins"), move[0].startswith("commits")), default=None
         )

@@ -52,7 +52,7 @@ from exporter.protocol.commit import DeltaCommitter
 from offsets.names import AppId
 from offsets.table_log import APP_PROPERTY, LoggedCommit, TableView
 from tests.model.pair_world import BOTH, TPS, TYPE, PairScope, PairWorld, _claims, _compact, _offsets, _put
-from tests.model.search import remember
+from tests.model.search import Silent, Step, remember
 from tests.model.world import APP, Move, SharedMove, State, Stopped
 
 SAID, LOST = "said", "lost"
@@ -62,15 +62,8 @@ OPEN = 0b100
 EVERYTHING = BOTH | OPEN
 
 
-class _Silent:
-    """A logger that says nothing."""
-
-    def __getattr__(self, name: str) -> Callable[..., None]:
-        return lambda *_, **__: None
-
-
 STUBS: tuple[tuple[Any, str, Any], ...] = tuple(
-    (module, "log", _Silent())
+    (module, "log", Silent())
     for module in (exporter.protocol.commit, exporter.coordinate.member, exporter.coordinate.channel)
 )
 """Module, name, value: to be in place while this world is searched."""
@@ -603,7 +596,7 @@ class CoordinateWorld(PairWorld):
             return str(message[1])
         return ",".join([*(f"{one} landed" for one in message[1]), *(f"{one} dropped" for one in message[2])])
 
-    def clean_step(self, process: State, tables: State) -> tuple[str, State, State] | None:
+    def clean_step(self, process: State, tables: State) -> Step | None:
         """The next step of a task that is left alone, without a leader: it falls back to commits of its own."""
         shared = self.shared_moves(process, tables)
         for words in ("looks", "by itself", "reads"):

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any
 
 from exporter.wal import lease_keeper as lease
@@ -23,15 +22,12 @@ from exporter.wal.lease_keeper import LeaseKeeper
 from offsets.intents import WalUnreachable
 from offsets.leases import HeldLease, Lease, LeaseTaken, Watched
 from offsets.ranges import TopicPartition
+from tests.model.search import SharedSteps, Silent, State, Step
 
-State = tuple[Any, ...]
-Move = tuple[str, Any, State, int, int]
 TP = TopicPartition("t", 0)
 CLOCK = ("clock",)
 REFUSED, UNANSWERED = "refused", "unanswered"
-STUBS: tuple[tuple[Any, str, Any], ...] = (
-    (lease, "log", SimpleNamespace(info=lambda *_, **__: None, warning=lambda *_, **__: None)),
-)
+STUBS: tuple[tuple[Any, str, Any], ...] = ((lease, "log", Silent()),)
 """Module, name, value: to be in place while this world is searched."""
 
 
@@ -80,7 +76,7 @@ class _Log:
         return _lease(item)
 
 
-class LeaseWorld:
+class LeaseWorld(SharedSteps):
     """All steps of all processes."""
 
     def __init__(self, scope: LeaseScope) -> None:
@@ -92,16 +88,13 @@ class LeaseWorld:
     def first_state(self) -> tuple[State, State]:
         return (0, None, ()), (*((name, 1, None, None, None, -1, self.scope.faults) for name in "ab"), CLOCK)
 
-    def local_moves(self, process: State) -> list[tuple[str, Any, int, int]]:
-        return []
+    def steps(self, process: State, world: State) -> Iterator[Step]:
+        if process != CLOCK:
+            yield from self._steps(process, world)
+        elif world[0] < self.scope.ticks:
+            yield f"it is {world[0] + 1}", CLOCK, (world[0] + 1, *world[1:])
 
-    def shared_moves(self, process: State, world: State) -> list[Move]:
-        if process == CLOCK:
-            ticks = world[0] < self.scope.ticks
-            return [(f"it is {world[0] + 1}", CLOCK, (world[0] + 1, *world[1:]), 0, 0)] if ticks else []
-        return [(*move, 0, 0) for move in self._steps(process, world)]
-
-    def _steps(self, process: State, world: State) -> Iterator[tuple[str, Any, State]]:
+    def _steps(self, process: State, world: State) -> Iterator[Step]:
         name, life, held, _, beat, beaten, faults = process
         now, item, holders = world
         owner = f"{name}{life}"
@@ -134,7 +127,7 @@ class LeaseWorld:
             return waits.request
         raise RuntimeError(f"{process} asks for nothing")
 
-    def _answered(self, process: State, world: State) -> tuple[str, Any, State]:
+    def _answered(self, process: State, world: State) -> Step:
         name, life, _, _, (began, answer), beaten, faults = process
         now, item, holders = world
         keeper = self._keeper(process, _Log(began, now, answer))

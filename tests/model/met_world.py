@@ -20,17 +20,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from offsets import crosscheck
-from tests.model.switch_world import (
-    DEAD_LETTERS,
-    NEW,
-    OLD,
-    READS,
-    RUNS,
-    Move,
-    State,
-    SwitchScope,
-    SwitchWorld,
-)
+from tests.model.search import State, Step
+from tests.model.switch_world import DEAD_LETTERS, NEW, OLD, READS, RUNS, SwitchScope, SwitchWorld
 
 MET = "C"
 ANCHORED = "anchored"
@@ -67,7 +58,7 @@ class MetWorld(SwitchWorld):
 
     # -- reading
 
-    def _read(self, task: State, world: State) -> Iterator[tuple[str, Any, State]]:
+    def _read(self, task: State, world: State) -> Iterator[Step]:
         """As in a switch; a table that the dead letters list and that was not there is read again, with all others."""
         config, _, seen, _ = task
         index = self.order()[len(seen)]
@@ -110,11 +101,10 @@ class MetWorld(SwitchWorld):
         )
         return crosscheck.verdict(states, DEAD_LETTERS, history, config, active, in_force_active)
 
-    def shared_moves(self, task: State, world: State) -> list[Move]:
-        moves = super().shared_moves(task, world)
+    def steps(self, task: State, world: State) -> Iterator[Step]:
         if task[1] == LISTS:
-            moves.insert(0, ("lists all tables", (task[0], READS, (), ()), (*world[:2], True, world[3]), 0, 0))
-        return moves
+            yield "lists all tables", (task[0], READS, (), ()), (*world[:2], True, world[3])
+        yield from super().steps(task, world)
 
     def decided(self, config: str, seen: State, found: crosscheck.Verdict) -> Any:
         exists, listed = self._of(seen, self.met)[1][0], self._of(seen, self.letters)[1][1]
@@ -136,7 +126,7 @@ class MetWorld(SwitchWorld):
 
     # -- running
 
-    def _ordinary(self, task: State, world: State) -> Iterator[tuple[str, Any, State]]:
+    def _ordinary(self, task: State, world: State) -> Iterator[Step]:
         config, _, _, known = task
         mine = known[self.met]
         waits = mine is None or mine[0] == ANCHORED
@@ -153,7 +143,7 @@ class MetWorld(SwitchWorld):
                 after = (*after[:3], (*memory[: self.met], mine, *memory[self.met + 1 :]))
             yield text, after, new
 
-    def _anchors(self, task: State, world: State) -> tuple[str, Any, State]:
+    def _anchors(self, task: State, world: State) -> Step:
         """C gets a position where the dead letters are, as this task knows them, or keeps the one that it has."""
         config, _, _, known = task
         epoch, offset = known[self.letters]
@@ -169,7 +159,7 @@ class MetWorld(SwitchWorld):
         memory = (*known[: self.met], (ANCHORED, *position), *known[self.met + 1 :])
         return f"anchors or adopts {MET} at {position}", (config, RUNS, (), memory), after
 
-    def _lists(self, task: State, world: State) -> tuple[str, Any, State]:
+    def _lists(self, task: State, world: State) -> Step:
         """The dead letters must be in the task's epoch, and list the table, before it is written."""
         config, _, _, known = task
         if self.letters_epoch(world) != known[self.letters][0]:

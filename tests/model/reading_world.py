@@ -14,7 +14,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any
 
 from exporter.kafka.assignment import Assigned, Leaving, Revoked
@@ -22,15 +21,14 @@ from exporter.monitor.totals import Totals
 from exporter.task import ownership
 from exporter.task.ownership import Ownership
 from offsets.ranges import TopicPartition
+from tests.model.search import SharedSteps, Silent, State, Step
 
-State = tuple[Any, ...]
-Move = tuple[str, Any, State, int, int]
 TP = TopicPartition("t", 0)
 OTHERS = ("others",)
 NOBODY, MINE, THEIRS = "nobody", "T", "O"
 BEFORE, AFTER = -1, 0
 """The position before the record, and at it."""
-STUBS: tuple[tuple[Any, str, Any], ...] = ((ownership, "log", SimpleNamespace(info=lambda *_, **__: None)),)
+STUBS: tuple[tuple[Any, str, Any], ...] = ((ownership, "log", Silent()),)
 """Module, name, value: to be in place while this world is searched."""
 
 
@@ -42,7 +40,7 @@ class ReadingScope:
     condemns: bool = True
 
 
-class ReadingWorld:
+class ReadingWorld(SharedSteps):
     """All steps of both."""
 
     def __init__(self, scope: ReadingScope) -> None:
@@ -54,14 +52,10 @@ class ReadingWorld:
     def first_state(self) -> tuple[State, State]:
         return (NOBODY, 0, BEFORE, 0, 0, False), ((0, False, 0, False, None, None), OTHERS)
 
-    def local_moves(self, process: State) -> list[tuple[str, Any, int, int]]:
-        return []
+    def steps(self, process: State, world: State) -> Iterator[Step]:
+        return self._others(world) if process == OTHERS else self._mine(process, world)
 
-    def shared_moves(self, process: State, world: State) -> list[Move]:
-        steps = self._others(world) if process == OTHERS else self._mine(process, world)
-        return [(*step, 0, 0) for step in steps]
-
-    def _others(self, world: State) -> Iterator[tuple[str, State, State]]:
+    def _others(self, world: State) -> Iterator[Step]:
         owner, takes, position, rows, letters, condemned = world
         if owner == NOBODY:
             yield "is assigned the partition", OTHERS, (THEIRS, *world[1:])
@@ -74,7 +68,7 @@ class ReadingWorld:
             if self.scope.condemns and not condemned:
                 yield "condemns the record", OTHERS, (owner, takes, position, rows, letters + 1, True)
 
-    def _mine(self, process: State, world: State) -> Iterator[tuple[str, State, State]]:
+    def _mine(self, process: State, world: State) -> Iterator[Step]:
         epoch, _, _, _, thread, writer = process
         owner, takes, position, rows, letters, condemned = world
         if owner == NOBODY and takes < self.scope.takes:
@@ -107,7 +101,7 @@ class ReadingWorld:
                 done = (owner, takes, AFTER, rows + 1, letters, condemned)
                 yield "commits the record", (*process[:5], (AFTER, False)), done
 
-    def _on_its_way(self, process: State, world: State) -> Iterator[tuple[str, State, State]]:
+    def _on_its_way(self, process: State, world: State) -> Iterator[Step]:
         thread, writer = process[4:]
         if not process[3]:
             machine = _made(process)

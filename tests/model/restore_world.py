@@ -36,10 +36,8 @@ from offsets.names import AppId
 from offsets.positions import Position, condemned_offsets, live_position, spared_offsets
 from offsets.ranges import TopicPartition
 from offsets.table_log import parse_commit
-from tests.model.search import remember
+from tests.model.search import SharedSteps, State, Step, remember
 
-State = tuple[Any, ...]
-Move = tuple[str, Any, State, int, int]
 APP = "model"
 TP = TopicPartition("t", 0)
 FINGERPRINT = "r0"
@@ -68,8 +66,8 @@ class RestoreScope:
     still: str = ""
 
 
-class RestoreWorld:
-    """All steps of all processes. Each touches a table, so there are no local moves."""
+class RestoreWorld(SharedSteps):
+    """All steps of all processes. Each touches a table."""
 
     def __init__(self, scope: RestoreScope) -> None:
         self.scope = scope
@@ -157,18 +155,14 @@ class RestoreWorld:
 
     # -- moves
 
-    def local_moves(self, process: State) -> list[tuple[str, Any, int, int]]:
-        return []
-
-    def shared_moves(self, process: State, world: State) -> list[Move]:
+    def steps(self, process: State, world: State) -> Iterator[Step]:
         steps = {TASK: self._task, REPAIR: self._repair, USER: self._user}
-        moves = list(steps[process[0]](process, world))
+        yield from steps[process[0]](process, world)
         start = STARTS.get(process[0], process)
         if process != start:
-            moves.append(("crashes and starts again", start, world))
-        return [(*move, 0, 0) for move in moves]
+            yield "crashes and starts again", start, world
 
-    def _task(self, process: State, world: State) -> Iterator[tuple[str, Any, State]]:
+    def _task(self, process: State, world: State) -> Iterator[Step]:
         _, seen, memory = process
         if not memory:
             index = self.order()[len(seen)]
@@ -218,7 +212,7 @@ class RestoreWorld:
         log = self.scope.log
         return next((o for o in range(offset + 1, len(log)) if log[o] == "X" and o not in condemned), len(log))
 
-    def _user(self, process: State, world: State) -> Iterator[tuple[str, Any, State]]:
+    def _user(self, process: State, world: State) -> Iterator[Step]:
         _, left = process
         for index, name in enumerate(self.types):
             table = world[index]
@@ -229,7 +223,7 @@ class RestoreWorld:
 
     # -- repair
 
-    def _repair(self, process: State, world: State) -> Iterator[tuple[str, Any, State]]:
+    def _repair(self, process: State, world: State) -> Iterator[Step]:
         _, seen, steps = process
         if steps:
             yield from self._step(process, world)
@@ -273,7 +267,7 @@ class RestoreWorld:
             setbacks.append(rewind.Setback(was, through, restored=True))
         return rewind.held(self.live(table).offset, setbacks)
 
-    def _step(self, process: State, world: State) -> Iterator[tuple[str, Any, State]]:
+    def _step(self, process: State, world: State) -> Iterator[Step]:
         """One commit. Rows of a file that lies on both sides are deleted first, by a commit of their own."""
         _, _, steps = process
         index, move, mixed, removed, checked = steps[0]
@@ -374,11 +368,10 @@ class RestoreWorld:
 
     # -- a fair run without faults: the repair, then a task
 
-    def clean_step(self, process: State, world: State) -> tuple[str, State, State] | None:
+    def clean_step(self, process: State, world: State) -> Step | None:
         """The next step of a repair or a task that is left alone; a repair with nothing to do hands over to a task."""
-        moves = [move for move in self.shared_moves(process, world) if "crashes" not in move[0]]
-        if moves:
-            return moves[-1][:3]
+        if steps := [step for step in self.steps(process, world) if "crashes" not in step[0]]:
+            return steps[-1]
         return ("the repair has nothing to do", STARTS[TASK], world) if process[0] == REPAIR else None
 
     def finished(self, world: State) -> bool:

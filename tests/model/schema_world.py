@@ -27,11 +27,8 @@ from exporter.core.plan import Budget, expected, plan_round
 from exporter.core.schemas import Decision, KnownSchemas, SchemaText, UnknownId
 from exporter.core.writers import Fragment, PartitionPlan, StagedFile, Writer, WriterKey, integrate
 from offsets.ranges import OffsetRange, TopicPartition
-from tests.model.search import remember
-from tests.model.world import ALL
+from tests.model.search import SharedSteps, State, Step, remember
 
-State = tuple[Any, ...]
-Step = tuple[str, Any, State]
 TP = TopicPartition("t", 0)
 A, D = 0, 1
 NAMES = ("A", "D")
@@ -56,8 +53,8 @@ class SchemaScope:
     wiped: bool = False
 
 
-class SchemaWorld:
-    """All steps of all processes. None is taken for local: the log and the registry change at any time."""
+class SchemaWorld(SharedSteps):
+    """All steps of all processes. The log and the registry change at any time."""
 
     def __init__(self, scope: SchemaScope) -> None:
         self.scope = scope
@@ -78,12 +75,8 @@ class SchemaWorld:
         writers = tuple((position, position, ()) for position, _ in world[3:])
         return (TASK, writers, tuple(() for _ in self.ids) if known is None else known, (), ())
 
-    def local_moves(self, process: State) -> list[tuple[str, Any, int, int]]:
-        return []
-
-    def shared_moves(self, process: State, world: State) -> list[tuple[str, Any, State, int, int]]:
-        steps = self._time(world) if process[0] == TIME else self._task(process, world)
-        return [(*step, ALL, ALL) for step in steps]
+    def steps(self, process: State, world: State) -> Iterator[Step]:
+        return self._time(world) if process[0] == TIME else self._task(process, world)
 
     def _time(self, world: State) -> Iterator[Step]:
         end, registry, *rest = world

@@ -14,10 +14,13 @@ from __future__ import annotations
 import functools
 import time
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+State = tuple[Any, ...]
+Step = tuple[str, Any, State]
+"""Text, process and tables afterwards."""
 Node = tuple[int, ...]
 Edge = tuple[int, int, str, int, int, str]
 """Cost, index of the local state in the closure, text of the shared move, process and tables after, what it breaks."""
@@ -42,6 +45,27 @@ class SearchableWorld(Protocol):
     def went_back(self, before: Any, after: Any) -> str: ...
 
     def show(self, tables: Any) -> str: ...
+
+
+class Silent:
+    """A logger that says nothing."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *_, **__: None
+
+
+class SharedSteps:
+    """A world each of whose steps may depend on any other: none is taken for local."""
+
+    def steps(self, process: Any, tables: Any) -> Iterable[Step]:
+        """Those that a process can take."""
+        raise NotImplementedError
+
+    def local_moves(self, process: Any) -> list[tuple[str, Any, int, int]]:
+        return []
+
+    def shared_moves(self, process: Any, tables: Any) -> list[tuple[str, Any, State, int, int]]:
+        return [(*step, 0, 0) for step in self.steps(process, tables)]
 
 
 def remember(world: Any, *names: str) -> None:

@@ -29,10 +29,9 @@ from offsets.names import AppId, DataFile
 from offsets.positions import TOMBSTONE, Position
 from offsets.ranges import TopicPartition
 from offsets.sweeping import may_be_dead, spare
+from tests.model.search import SharedSteps, State, Step
 from tests.support.days import partition_of
 
-State = tuple[Any, ...]
-Move = tuple[str, Any, State, int, int]
 APP = "model"
 TP = TopicPartition("t", 0)
 DAY = partition_of(date(2026, 1, 1))
@@ -53,7 +52,7 @@ class SweepScope:
     closes: bool = False
 
 
-class SweepWorld:
+class SweepWorld(SharedSteps):
     """All steps of all processes."""
 
     def __init__(self, scope: SweepScope) -> None:
@@ -72,14 +71,11 @@ class SweepWorld:
 
     # -- moves
 
-    def local_moves(self, process: State) -> list[tuple[str, Any, int, int]]:
-        return []
-
-    def shared_moves(self, process: State, world: State) -> list[Move]:
+    def steps(self, process: State, world: State) -> Iterator[Step]:
         steps = {WRITER: self._writes, SWEEPER: self._sweeps, USER: self._interferes, CLOSER: self._closes}
-        return [(*move, 0, 0) for move in steps[process[0]](process, world)]
+        return steps[process[0]](process, world)
 
-    def _writes(self, process: State, world: State) -> Iterator[tuple[str, Any, State]]:
+    def _writes(self, process: State, world: State) -> Iterator[Step]:
         _, name, epoch, covered, file, status, attempts = process
         if status == IDLE and attempts < self.scope.attempts:
             for last in range(covered + 1, self.scope.records):
@@ -103,7 +99,7 @@ class SweepWorld:
         if fresh != process:
             yield "crashes and starts again", fresh, world
 
-    def _looks(self, process: State, world: State) -> tuple[str, Any, State]:
+    def _looks(self, process: State, world: State) -> Step:
         _, name, epoch, covered, file, _, attempts = process
         claim = Claim(WriterKey("A", TP), epoch, covered, file[1], (), 0, (file[2],))
         found = outcome.resolve(claim, self.logged(world), Position(world[0], world[1]))
@@ -127,7 +123,7 @@ class SweepWorld:
             return None
         return _with(world, position=file[1], live=_plus(world[2], file))
 
-    def _sweeps(self, process: State, world: State) -> Iterator[tuple[str, Any, State]]:
+    def _sweeps(self, process: State, world: State) -> Iterator[Step]:
         _, listed, seen, dead = process
         if dead:
             for file in dead:
@@ -162,7 +158,7 @@ class SweepWorld:
         spare(candidates, [_path(file) for file in (*live, *removed)])
         return tuple(sorted(paths[path] for path in candidates.values()))
 
-    def _interferes(self, process: State, world: State) -> Iterator[tuple[str, Any, State]]:
+    def _interferes(self, process: State, world: State) -> Iterator[Step]:
         """Each of the user's operations moves one file between what is live and what is tombstoned."""
         _, steps = process
         if not steps:
@@ -176,7 +172,7 @@ class SweepWorld:
                 after = _with(world, live=_plus(world[2], file), removed=removed)
                 yield f"restores {_show(file)}", (USER, steps - 1), after
 
-    def _closes(self, process: State, world: State) -> Iterator[tuple[str, Any, State]]:
+    def _closes(self, process: State, world: State) -> Iterator[Step]:
         if world[0] == 0:
             yield "closes the epoch", process, (1, *world[1:])
 

@@ -22,10 +22,8 @@ from offsets import crosscheck
 from offsets.names import AppId
 from offsets.positions import TOMBSTONE, Position, live_position
 from offsets.ranges import TopicPartition
-from tests.model.search import remember
+from tests.model.search import SharedSteps, State, Step, remember
 
-State = tuple[Any, ...]
-Move = tuple[str, Any, State, int, int]
 APP = "model"
 TP = TopicPartition("t", 0)
 OLD, NEW = "old", "new"
@@ -46,8 +44,8 @@ class SwitchScope:
     first: int = -1
 
 
-class SwitchWorld:
-    """All steps of all tasks. Each touches a table, so there are no local moves."""
+class SwitchWorld(SharedSteps):
+    """All steps of all tasks. Each touches a table."""
 
     def __init__(self, scope: SwitchScope) -> None:
         self.scope = scope
@@ -71,28 +69,23 @@ class SwitchWorld:
 
     # -- moves
 
-    def local_moves(self, task: State) -> list[tuple[str, Any, int, int]]:
-        return []
-
-    def shared_moves(self, task: State, world: State) -> list[Move]:
+    def steps(self, task: State, world: State) -> Iterator[Step]:
         config, phase, _, _ = task
-        moves: list[tuple[str, Any, State]] = []
         if phase == READS:
-            moves.extend(self._read(task, world))
+            yield from self._read(task, world)
         elif phase == RUNS:
-            moves.extend(self._ordinary(task, world))
+            yield from self._ordinary(task, world)
         elif phase == SWITCHES:
-            moves.extend(self._switch(task, world))
+            yield from self._switch(task, world)
         if phase != GONE and task != (config, READS, (), ()):
-            moves.append(("crashes and starts again", (config, READS, (), ()), world))
-        return [(*move, 0, 0) for move in moves]
+            yield "crashes and starts again", (config, READS, (), ()), world
 
     def order(self) -> tuple[int, ...]:
         """Tables in the order in which they are read: the dead letters last."""
         others = tuple(index for index in range(len(self.types)) if index != self.letters)
         return (*others, self.letters)
 
-    def _read(self, task: State, world: State) -> Iterator[tuple[str, Any, State]]:
+    def _read(self, task: State, world: State) -> Iterator[Step]:
         """One table at a time; after the last one, what to do next."""
         config, _, seen, _ = task
         index = self.order()[len(seen)]
@@ -144,7 +137,7 @@ class SwitchWorld:
         """What an ordinary task's writers start from: all tables are at the dead letters' epoch."""
         return tuple((found.epoch, found.positions[n]) if n in found.positions else None for n in self.types)
 
-    def _ordinary(self, task: State, world: State) -> Iterator[tuple[str, Any, State]]:
+    def _ordinary(self, task: State, world: State) -> Iterator[Step]:
         config, _, _, known = task
         for index, at in enumerate(known):
             for through in range(at[1] + 1, len(self.routes[config])) if at is not None else ():
@@ -156,7 +149,7 @@ class SwitchWorld:
                     memory = (*known[:index], (at[0], through), *known[index + 1 :])
                     yield text, (config, RUNS, (), memory), after
 
-    def _switch(self, task: State, world: State) -> Iterator[tuple[str, Any, State]]:
+    def _switch(self, task: State, world: State) -> Iterator[Step]:
         config, _, _, (in_force, epoch, through, known, *more) = task
         names = self.types
         behind = [i for i, at in enumerate(known) if at and self.drains(names[i], in_force) and at[1] < through]
@@ -183,7 +176,7 @@ class SwitchWorld:
 
     def _switched(
         self, task: State, world: State, index: int, at: State, after: State | None, text: str
-    ) -> tuple[str, Any, State]:
+    ) -> Step:
         config, _, _, (in_force, epoch, through, known, *more) = task
         if after is None:
             return f"{text}: refused", (config, READS, (), ()), world
@@ -192,10 +185,9 @@ class SwitchWorld:
         memory = (in_force, epoch, through, (*known[:index], at, *known[index + 1 :]), *more)
         return text, (config, SWITCHES, (), memory), after
 
-    def clean_step(self, task: State, world: State) -> tuple[str, State, State] | None:
+    def clean_step(self, task: State, world: State) -> Step | None:
         """The next step of one task that is left alone; None if there is nothing to do."""
-        moves = [move for move in self.shared_moves(task, world) if not move[0].startswith("crashes")]
-        return moves[0][:3] if moves else None
+        return next((step for step in self.steps(task, world) if not step[0].startswith("crashes")), None)
 
     # -- Delta's atomic commits
 

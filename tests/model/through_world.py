@@ -23,10 +23,9 @@ from exporter.protocol.through import ThroughSaid, ThroughTimes
 from offsets.names import AppId
 from offsets.ranges import TopicPartition
 from offsets.table_log import THROUGH, TableView
-from tests.model.search import remember
-from tests.model.world import APP, State
+from tests.model.search import SharedSteps, State, Step, remember
+from tests.model.world import APP
 
-Step = tuple[str, Any, State]
 PRODUCER: State = ("producer",)
 FIRST = 10
 """The time of the first record, milliseconds."""
@@ -76,7 +75,7 @@ class _Table:
     event_type = "A"
 
 
-class ThroughWorld:
+class ThroughWorld(SharedSteps):
     """All steps of all processes. Each touches the topic or the table."""
 
     def __init__(self, scope: ThroughScope) -> None:
@@ -92,12 +91,8 @@ class ThroughWorld:
         world = (logs, (-1,) * len(logs), FIRST, 0, 0)
         return world, (PRODUCER, *[((), None, ())] * self.scope.leaders)
 
-    def local_moves(self, process: State) -> list[tuple[str, Any, int, int]]:
-        return []
-
-    def shared_moves(self, process: State, world: State) -> list[tuple[str, Any, State, int, int]]:
-        steps = self._produces if process == PRODUCER else self._leads
-        return [(*move, 0, 0) for move in steps(process, world)]
+    def steps(self, process: State, world: State) -> Iterator[Step]:
+        return self._produces(process, world) if process == PRODUCER else self._leads(process, world)
 
     def _produces(self, process: State, world: State) -> Iterator[Step]:
         logs, positions, now, *said = world

@@ -42,11 +42,10 @@ from offsets.intents import Intent, IntentKey, IntentState, WalMismatch, WalUnre
 from offsets.names import AppId, DataFile
 from offsets.ranges import OffsetRange, TopicPartition
 from offsets.table_log import APP_PROPERTY, LoggedCommit, TableView
+from tests.model.search import SharedSteps, Silent, State, Step
 from tests.model.world import Stopped
 from tests.support.days import partition_of
 
-State = tuple[Any, ...]
-Move = tuple[str, Any, State, int, int]
 APP, TYPE = "model", "A"
 STORE = MemoryStore("memory://model/lake")
 TP = TopicPartition("t", 0)
@@ -66,17 +65,10 @@ class _Ids:
         return SimpleNamespace(hex=self.next_id)
 
 
-class _Silent:
-    """A logger that says nothing."""
-
-    def __getattr__(self, name: str) -> Callable[..., None]:
-        return lambda *_, **__: None
-
-
 IDS = _Ids()
 STUBS: tuple[tuple[Any, str, Any], ...] = (
     (exporter.protocol.commit, "uuid", IDS),
-    *((module, "log", _Silent()) for module in (exporter.protocol.commit, exporter.wal.journal, wal_check, wal_keeper)),
+    *((module, "log", Silent()) for module in (exporter.protocol.commit, exporter.wal.journal, wal_check, wal_keeper)),
 )
 """Module, name, value: to be in place while this world is searched."""
 
@@ -242,7 +234,7 @@ class _Task:
         return IDLE
 
 
-class WalWorld:
+class WalWorld(SharedSteps):
     """All steps of all processes. Each effect is one step; what a call does between two is done with the first."""
 
     def __init__(self, scope: WalScope) -> None:
@@ -261,15 +253,11 @@ class WalWorld:
 
     # -- moves
 
-    def local_moves(self, process: State) -> list[tuple[str, Any, int, int]]:
-        return []
-
-    def shared_moves(self, process: State, world: State) -> list[Move]:
+    def steps(self, process: State, world: State) -> Iterator[Step]:
         if process == USER:
-            return [("the log is lost", (GONE,), (world[0], (), world[2], True), 0, 0)]
-        return [(*move, 0, 0) for move in self._steps(process, world)] if len(process) > 1 else []
-
-    def _steps(self, process: State, world: State) -> Iterator[tuple[str, Any, State]]:
+            yield "the log is lost", (GONE,), (world[0], (), world[2], True)
+        if len(process) == 1:
+            return
         name, life, faults, phase, memory, answers = process
         if life < self.scope.lives and (phase != STARTS or answers or memory[1:4] != (None, (), NOTHING_OWED)):
             yield "crashes and starts again", self._life(name, life + 1, faults), world
@@ -280,7 +268,7 @@ class WalWorld:
             if fault <= faults:
                 yield text, self._run(name, life, faults - fault, phase, memory, (*answers, answer), after), after
 
-    def _begins(self, process: State, world: State) -> Iterator[tuple[str, Any, State]]:
+    def _begins(self, process: State, world: State) -> Iterator[Step]:
         """What the loop may begin: a commit, a payment, the group offset."""
         name, life, faults, _, memory, _ = process
         covered, claim, _, _, _, _, used = memory
@@ -418,12 +406,12 @@ class WalWorld:
         """Everything is committed, and the group offset says so."""
         return bool(world[2][0] == self.scope.records)
 
-    def clean_step(self, process: State, world: State) -> tuple[str, State, State] | None:
+    def clean_step(self, process: State, world: State) -> Step | None:
         """The next step of one process that is left alone, whatever it has used up already."""
         fair = WalWorld(replace(self.scope, offers=1 << 10))
         unwanted = ("no answer", "lost", "raises", "crashes")
-        moves = [move for move in fair.shared_moves(process, world) if not any(word in move[0] for word in unwanted)]
-        return moves[-1][:3] if moves else None
+        steps = [step for step in fair.steps(process, world) if not any(word in step[0] for word in unwanted)]
+        return steps[-1] if steps else None
 
 
 def _file(first: int, last: int) -> StagedFile:
