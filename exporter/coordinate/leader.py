@@ -10,7 +10,7 @@ from __future__ import annotations
 import queue
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from exporter.coordinate.rounds import LeaderRounds
 from exporter.core.coordination import Channel, Leadership, Merged, Merging, Message, Offer, Outcome, Ready
@@ -34,40 +34,34 @@ class Led:
     failed: int = 0
 
 
+@dataclass(eq=False, repr=False)
 class Leader:
-    """One task's. `hear` and `tick` belong to the thread that hears the channel; commits run in the pool."""
+    """One task's. `hear` and `tick` belong to the thread that hears the channel; commits run in the pool.
 
-    def __init__(
-        self,
-        rounds: LeaderRounds,
-        leadership: Leadership,
-        merger: Merging,
-        partitions: Callable[[], Collection[TopicPartition]],
-        pool: Executor,
-        channel: Channel,
-    ) -> None:
-        """partitions: all of the topics, as far as they are known; does not block."""
-        self._rounds = rounds
-        self._leadership = leadership
-        self._merger = merger
-        self._partitions = partitions
-        self._pool = pool
-        self._channel = channel
-        self._done: queue.SimpleQueue[tuple[str, tuple[Offer, ...], Merged]] = queue.SimpleQueue()
-        self.leads = False
-        self.led = Led()
+    partitions: all of the topics, as far as they are known; does not block.
+    """
+
+    rounds: LeaderRounds
+    leadership: Leadership
+    merger: Merging
+    partitions: Callable[[], Collection[TopicPartition]]
+    pool: Executor
+    channel: Channel
+    _done: queue.SimpleQueue[tuple[str, tuple[Offer, ...], Merged]] = field(default_factory=queue.SimpleQueue)
+    leads: bool = False
+    led: Led = field(default_factory=Led)
 
     @property
     def rounds_closed(self) -> dict[str, int]:
         """Of this task's rounds, by what closed them."""
-        return dict(self._rounds.closed)
+        return dict(self.rounds.closed)
 
     def hear(self, message: Message, now: float) -> None:
         """Note an offer, or that a task is ready."""
         if not self.leads or not isinstance(message, Offer | Ready):
             return
-        if (settled := self._rounds.take(message, now)) is not None:
-            self._channel.say([settled])
+        if (settled := self.rounds.take(message, now)) is not None:
+            self.channel.say([settled])
 
     def tick(self, now: float) -> None:
         """Do what is due."""
@@ -75,30 +69,30 @@ class Leader:
         self._look_who_leads()
         if not self.leads:
             return
-        if (begin := self._rounds.begin(now)) is not None:
+        if (begin := self.rounds.begin(now)) is not None:
             point(Fault.BEFORE_BEGIN)
-            self._channel.say([begin])
+            self.channel.say([begin])
             self.led.begun = begin.number
             point(Fault.AFTER_BEGIN)
-        self._rounds.close_due(now, self._partitions())
-        for table, offers in self._rounds.due(now).items():
-            self._pool.submit(self._commit, table, offers)
+        self.rounds.close_due(now, self.partitions())
+        for table, offers in self.rounds.due(now).items():
+            self.pool.submit(self._commit, table, offers)
 
     def _look_who_leads(self) -> None:
-        leads = self._leadership.is_mine()
+        leads = self.leadership.is_mine()
         if leads == self.leads:
             return
         self.leads = leads
         if leads:
             log.info(Event.LEADING_BEGAN)
         else:
-            log.info(Event.LEADING_ENDED, left=self._rounds.pending)
-            self._rounds.forget()
+            log.info(Event.LEADING_ENDED, left=self.rounds.pending)
+            self.rounds.forget()
 
     def _commit(self, table: str, offers: tuple[Offer, ...]) -> None:
         """Runs in the pool. Whatever goes wrong, the tasks find out by looking, and stop where they have to."""
         try:
-            merged = self._merger.commit(table, offers)
+            merged = self.merger.commit(table, offers)
         except Exception as error:  # noqa: BLE001 - nobody is told anything: tasks look for themselves
             log.warning(Event.MERGE_FAILED, table=table, offers=len(offers), error=first_line(error))
             self.led.failed += 1
@@ -108,7 +102,7 @@ class Leader:
     def _take_done(self) -> None:
         while not self._done.empty():
             table, offers, merged = self._done.get()
-            outcome = self._rounds.done(table, offers, merged)
+            outcome = self.rounds.done(table, offers, merged)
             if outcome is not None:
                 self._tell(outcome, offers)
 
@@ -123,5 +117,5 @@ class Leader:
             if why := outcome.dropped.get(offer.id):
                 log.warning(Event.OFFER_LEFT_OUT, table=outcome.table, owner=offer.owner, reason=why)
         point(Fault.BEFORE_OUTCOME, outcome.table)
-        self._channel.say([outcome])
+        self.channel.say([outcome])
         point(Fault.AFTER_OUTCOME, outcome.table)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection
 from concurrent.futures import Executor, Future
+from dataclasses import dataclass
 
 from exporter.errors import ExporterError
 from offsets.ranges import TopicPartition
@@ -12,50 +13,46 @@ from offsets.ranges import TopicPartition
 Partitions = frozenset[TopicPartition]
 
 
+@dataclass(eq=False, repr=False)
 class OwnsLeast:
-    """A Leadership: this task's, while the least of all partitions is."""
+    """A Leadership: this task's, while the least of all partitions is.
 
-    def __init__(
-        self, owned: Callable[[], Collection[TopicPartition]], everything: Callable[[], Collection[TopicPartition]]
-    ) -> None:
-        """owned: what is this task's now. everything: all partitions of the topics, none while they are not known."""
-        self._owned = owned
-        self._everything = everything
+    owned: what is this task's now. everything: all partitions of the topics, none while they are not known.
+    """
+
+    owned: Callable[[], Collection[TopicPartition]]
+    everything: Callable[[], Collection[TopicPartition]]
 
     def is_mine(self) -> bool:
-        return min(self._everything(), default=None) in self._owned()
+        return min(self.everything(), default=None) in self.owned()
 
     def close(self) -> None:
         """Nothing to give up: who owns the partition next leads."""
 
 
+@dataclass(eq=False, repr=False)
 class AllPartitions:
-    """All partitions of the topics, looked at every so often in the pool: whoever asks does not wait for a broker."""
+    """All partitions of the topics, looked at every so often in the pool: whoever asks does not wait for a broker.
 
-    def __init__(
-        self,
-        look: Callable[[], Collection[TopicPartition]],
-        pool: Executor,
-        refresh_secs: float,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """look: asks the brokers; raises ExporterError where they do not answer."""
-        self._look = look
-        self._pool = pool
-        self._refresh_secs = refresh_secs
-        self._clock = clock
-        self._next_look = float("-inf")
-        self._looking: Future[Collection[TopicPartition]] | None = None
-        self._known: Partitions = frozenset()
+    look: asks the brokers; raises ExporterError where they do not answer.
+    """
+
+    look: Callable[[], Collection[TopicPartition]]
+    pool: Executor
+    refresh_secs: float
+    clock: Callable[[], float] = time.monotonic
+    _next_look: float = float("-inf")
+    _looking: Future[Collection[TopicPartition]] | None = None
+    _known: Partitions = frozenset()
 
     def __call__(self) -> Partitions:
         """As far as they are known. For one thread."""
         if self._looking is not None and self._looking.done():
             looked, self._looking = self._looking, None
             self._take(looked)
-        if self._looking is None and self._clock() >= self._next_look:
-            self._next_look = self._clock() + self._refresh_secs
-            self._looking = self._pool.submit(self._look)
+        if self._looking is None and self.clock() >= self._next_look:
+            self._next_look = self.clock() + self.refresh_secs
+            self._looking = self.pool.submit(self.look)
         return self._known
 
     def _take(self, looked: Future[Collection[TopicPartition]]) -> None:
@@ -63,4 +60,4 @@ class AllPartitions:
         try:
             self._known = frozenset(looked.result())
         except ExporterError:
-            self._next_look = self._clock() + min(1.0, self._refresh_secs)
+            self._next_look = self.clock() + min(1.0, self.refresh_secs)

@@ -62,29 +62,21 @@ class _Open:
             self.offers.pop(offer_id, None)
 
 
+@dataclass(eq=False, repr=False)
 class MergedCommits:
-    """Merged commits of one app. One per table at a time; tables may run in parallel threads."""
+    """Merged commits of one app. One per table at a time; tables may run in parallel threads.
 
-    def __init__(
-        self,
-        lake: Lake,
-        owner: str,
-        routing: str,
-        trusted: TrustedTables,
-        ends: Callable[[Collection[TopicPartition]], Mapping[TopicPartition, int]],
-        through: ThroughTimes | None = None,
-    ) -> None:
-        """owner: the leader. routing: the fingerprint of its configuration. trusted: of this process's own commits.
+    owner: the leader. routing: the fingerprint of its configuration. trusted: of this process's own commits. ends: the
+    high watermarks, asked now, of those partitions that are there; raises ExporterError. through: of commits that say
+    valid_through.
+    """
 
-        ends: the high watermarks, asked now, of those partitions that are there; raises ExporterError. through: of
-        commits that say valid_through.
-        """
-        self._lake = lake
-        self._owner = owner
-        self._routing = routing
-        self._trusted = trusted
-        self._ends = ends
-        self._through = through
+    lake: Lake
+    owner: str
+    routing: str
+    trusted: TrustedTables
+    ends: Callable[[Collection[TopicPartition]], Mapping[TopicPartition, int]]
+    through: ThroughTimes | None = None
 
     def commit(self, event_type: str, offers: Sequence[Offer]) -> Merged:
         """Commit those that may land together, in their order. Raises InvariantBroken to stop, BrokerSilent.
@@ -93,7 +85,7 @@ class MergedCommits:
         """
         open_, version, rows = _Open({offer.id: offer for offer in offers}), None, 0
         try:
-            table = self._lake.table(event_type)
+            table = self.lake.table(event_type)
             if (view := self._view(table, open_)) is not None:
                 version, rows = self._committed(table, view, open_)
         except TableUnreadable as error:
@@ -106,10 +98,10 @@ class MergedCommits:
         Of a table that this process does not know only a message says that it is there: that stops nobody.
         """
         view = table.view()
-        if not self._trusted.table_id(table.event_type) and (why := self._trusted.meet(table, view)):
+        if not self.trusted.table_id(table.event_type) and (why := self.trusted.meet(table, view)):
             open_.settle((), dict.fromkeys(open_.offers, why))
             return None
-        return self._trusted.require(table.event_type, view)
+        return self.trusted.require(table.event_type, view)
 
     def _committed(self, table: DeltaTable, view: TableView, open_: _Open) -> tuple[int | None, int]:
         """Version and rows. What is left open may still land, or has never been offered.
@@ -121,7 +113,7 @@ class MergedCommits:
         for attempt in range(CONTENDED_MAX + 1):
             if attempt:
                 time.sleep(random.uniform(0, CONTENDED_SECS * attempt))
-            choice = choose(self._lake.app, view, [*open_.offers.values()], unfit)
+            choice = choose(self.lake.app, view, [*open_.offers.values()], unfit)
             open_.settle((), choice.dropped)
             if not choice.offers:
                 break
@@ -140,7 +132,7 @@ class MergedCommits:
                     break
                 continue
             open_.settle((offer.id for offer in choice.offers), {})
-            self._trusted.look_through(table, version, landed=True)
+            self.trusted.look_through(table, version, landed=True)
             return version, choice.rows
         return None, 0
 
@@ -153,7 +145,7 @@ class MergedCommits:
         open_.offers = {offer.id: offer for offer, _ in read}
         unfit = {offer.id: wrong for offer, wrong in read if wrong}
         formed = [offer for offer, wrong in read if not wrong]
-        unfit |= beyond(formed, self._ends({claim.tp for offer in formed for claim in offer.claims}))
+        unfit |= beyond(formed, self.ends({claim.tp for offer in formed for claim in offer.claims}))
         files = [(one.id, _named(add)) for one in formed if one.id not in unfit for add in one.adds]
         looked = each(lambda file: _missing(table, *file[1]), files)
         return unfit | {offer_id: why for (offer_id, _), why in zip(files, looked, strict=True) if why}
@@ -163,20 +155,20 @@ class MergedCommits:
             read = whole(table.store, offer)
         except (OSError, ValueError, TypeError, KeyError) as error:
             return offer, f"its manifest cannot be read: {first_line(error)}"
-        return read, malformed(self._lake.app, table.event_type, read)
+        return read, malformed(self.lake.app, table.event_type, read)
 
     def _offer(self, table: DeltaTable, view: TableView, choice: MergedOffers, commit_id: str) -> int:
         """The version. view: by which they were chosen.
 
         Raises _ChooseAgain if one of the offers could not land any more; whatever Delta raises.
         """
-        app, event_type = self._lake.app, table.event_type
+        app, event_type = self.lake.app, table.event_type
         claims = [(str(AppId(app, claim.tp, claim.epoch)), claim) for offer in choice.offers for claim in offer.claims]
-        checked = self._trusted.checked_through(event_type)
+        checked = self.trusted.checked_through(event_type)
         told, properties = self._through_told(table, view, choice)
 
         def check(view: TableView | None) -> str | None:
-            view = self._trusted.fresh(table, view)
+            view = self.trusted.fresh(table, view)
             again = choose(app, view, choice.offers, {})
             if again.offers != choice.offers:
                 raise _ChooseAgain("; ".join(again.dropped.values()))
@@ -188,7 +180,7 @@ class MergedCommits:
             expected=tuple(app_id for app_id, _ in claims),
             positions={app_id: claim.new for app_id, claim in claims},
             user_metadata={
-                **merged_metadata(commit_id, app, checked, choice.offers, self._owner, self._routing),
+                **merged_metadata(commit_id, app, checked, choice.offers, self.owner, self.routing),
                 **told,
             },
             properties=properties,
@@ -197,21 +189,21 @@ class MergedCommits:
         point(Fault.BEFORE_MERGED_COMMIT, event_type)
         version = table.commit(change, check)
         point(Fault.AFTER_MERGED_COMMIT, event_type)
-        if self._through is not None:
-            self._through.landed(event_type, told)
+        if self.through is not None:
+            self.through.landed(event_type, told)
         return version
 
     def _through_told(
         self, table: DeltaTable, view: TableView, choice: MergedOffers
     ) -> tuple[Mapping[str, str], Mapping[str, str]]:
         """What the commit's metadata say of valid_through, and the properties that it sets."""
-        if self._through is None:
+        if self.through is None:
             return {}, {}
         claims = [claim for offer in choice.offers for claim in offer.claims]
-        told = self._through.metadata(
+        told = self.through.metadata(
             table, view, [ThroughSaid(one.tp, one.new, as_ms(one.said.get("time", ""))) for one in claims]
         )
-        return told, self._through.properties(table.event_type, view, told)
+        return told, self.through.properties(table.event_type, view, told)
 
     def _look(
         self, table: DeltaTable, choice: MergedOffers, before: int, open_: _Open
@@ -220,9 +212,9 @@ class MergedCommits:
 
         Raises TableUnreadable.
         """
-        view = self._trusted.fresh(table, table.view())
+        view = self.trusted.fresh(table, table.view())
         logged = versions_of(table.commits(before, view.version))
-        found = settled(self._lake.app, view, choice.offers, logged)
+        found = settled(self.lake.app, view, choice.offers, logged)
         open_.settle(found.landed, found.dropped)
         return view, logged
 

@@ -219,7 +219,7 @@ def test_a_leader_that_stops_while_it_waits_and_wakes_up_doubles_nothing(world: 
     leader.owned = []
     world.produce(10)
     world.passes(2 * INTERVAL_SECS)
-    assert not leader.leader.leads and leader.leader._rounds.pending == 0 and world.is_all_there()
+    assert not leader.leader.leads and leader.leader.rounds.pending == 0 and world.is_all_there()
 
 
 @pytest.mark.parametrize("arrived", [True, False])
@@ -364,7 +364,7 @@ def test_a_second_leader_commits_the_same_offers_once(world: World) -> None:
     """Both believe that they lead: each begins rounds; what the first has committed the second leaves out."""
     leader, follower = two(world)
     also: Callable[[], bool] = lambda: True  # noqa: E731
-    follower.leader._leadership.is_mine = also  # type: ignore[method-assign]
+    follower.leader.leadership.is_mine = also  # type: ignore[method-assign]
     for _ in range(4):
         world.produce(10)
         world.passes(INTERVAL_SECS)
