@@ -51,9 +51,9 @@ from exporter.errors import InvariantBroken
 from exporter.protocol.commit import DeltaCommitter
 from offsets.names import AppId
 from offsets.table_log import APP_PROPERTY, LoggedCommit, TableView
-from tests.model.pair_world import BOTH, TPS, TYPE, PairScope, PairWorld, _claims, _compact, _offsets, _put
+from tests.model.pair_world import BOTH, TPS, TYPE, PairScope, PairWorld, _claims, _compact
 from tests.model.search import Silent, Step, remember
-from tests.model.world import APP, Move, SharedMove, State, Stopped
+from tests.model.world import APP, Move, SharedMove, State, Stopped, _offsets, _put
 
 SAID, LOST = "said", "lost"
 STARTED, COMPLETED, FAILED, LEFT = "started", "completed", "failed", "left"

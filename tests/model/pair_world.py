@@ -29,7 +29,6 @@ from exporter.core.plan import Budget, plan_round
 from exporter.core.writers import (
     Claim,
     Fragment,
-    StagedFile,
     Writer,
     WriterKey,
     drop,
@@ -41,8 +40,8 @@ from exporter.core.writers import (
 )
 from exporter.errors import InvariantBroken
 from offsets.positions import Position
-from offsets.ranges import OffsetRange, TopicPartition
-from tests.model.world import CALLED, LIMITS, LOST, Move, SharedMove, State, Stopped
+from offsets.ranges import TopicPartition
+from tests.model.world import CALLED, LIMITS, LOST, Move, SharedMove, State, Stopped, _offsets, _put, real_file
 
 TYPE = "A"
 TPS = (TopicPartition("t", 0), TopicPartition("t", 1))
@@ -74,17 +73,13 @@ class PairWorld:
 
     # -- the project's dataclasses
 
-    def real_file(self, offsets: State) -> StagedFile:
-        path = "day=2026-01-01/" + "-".join(map(str, offsets))
-        return StagedFile(path, OffsetRange(offsets[0], offsets[-1]), len(offsets), len(offsets))
-
     def real_claim(self, p: int, claim: State) -> Claim:
-        files = tuple(self.real_file(file) for file in claim[2])
+        files = tuple(real_file(file) for file in claim[2])
         return Claim(WriterKey(TYPE, TPS[p]), 0, claim[0], claim[1], files, 0, tuple(claim[3]))
 
     def real_writer(self, p: int, writer: State) -> Writer:
         covered, frontier, staged, claim = writer
-        files = tuple(self.real_file(file) for file in staged)
+        files = tuple(real_file(file) for file in staged)
         real = self.real_claim(p, claim) if claim else None
         return Writer(WriterKey(TYPE, TPS[p]), 0, 1, covered, frontier, staged=files, claim=real)
 
@@ -105,7 +100,7 @@ class PairWorld:
                 for plan in plan_round({real.key: real}, {TPS[p]: end}, Budget(len(log)), 0.0):
                     bound = plan.bounds[TYPE]
                     mine = (o for o in range(plan.start, plan.end) if log[o] == TYPE and o > bound)
-                    files = {TYPE: (self.real_file(offsets),)} if (offsets := tuple(mine)) else {}
+                    files = {TYPE: (real_file(offsets),)} if (offsets := tuple(mine)) else {}
                     done = integrate({real.key: real}, Fragment(plan, files), 0.0).writers[real.key]
                     yield f"reads p{p} to {end - 1}", _put(process, p, _compact(done)), 1 << p, 1 << p
 
@@ -288,14 +283,6 @@ def _compact(writer: Writer) -> State:
     files = tuple(_offsets(file) for file in writer.staged)
     frozen = claim and (claim.expected, claim.new, tuple(_offsets(file) for file in claim.files), claim.offers)
     return (writer.covered, writer.frontier, files, frozen)
-
-
-def _offsets(file: StagedFile) -> State:
-    return tuple(int(part) for part in file.path.rpartition("/")[2].split("-"))
-
-
-def _put(process: State, p: int, writer: State | None) -> State:
-    return ((*process[0][:p], writer, *process[0][p + 1 :]), *process[1:])
 
 
 def _ids(process: State) -> list[str]:

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 from exporter.core import heartbeat, outcome, roll
@@ -112,7 +113,7 @@ class World:
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
         self.types = scope.types
-        remember(self, "real_file", "real_claim", "real_writer", "real_writers", "real_plan", "fragment", "unanchored")
+        remember(self, "real_claim", "real_writer", "real_writers", "real_plan", "fragment", "unanchored")
         remember(self, "planned", "integrated", "due", "rolled", "landed", "looked", "fresh_from", "position_at")
 
     # -- states and the project's dataclasses
@@ -126,12 +127,8 @@ class World:
             raise RuntimeError(process.reason)
         return tables, process
 
-    def real_file(self, offsets: State) -> StagedFile:
-        path = "day=2026-01-01/" + "-".join(map(str, offsets))
-        return StagedFile(path, OffsetRange(offsets[0], offsets[-1]), len(offsets), len(offsets))
-
     def real_claim(self, name: str, claim: State) -> Claim:
-        files = tuple(self.real_file(file) for file in claim[2])
+        files = tuple(real_file(file) for file in claim[2])
         return Claim(WriterKey(name, TP), 0, claim[0], claim[1], files, 0, tuple(claim[3]), filtered=claim[7])
 
     def real_writer(self, name: str, writer: State) -> Writer:
@@ -142,7 +139,7 @@ class World:
             1,
             covered,
             frontier,
-            staged=tuple(self.real_file(file) for file in staged),
+            staged=tuple(real_file(file) for file in staged),
             claim=self.real_claim(name, claim) if claim else None,
             parked=PARKED if parked else None,
             filtered=filtered,
@@ -167,7 +164,7 @@ class World:
                 continue
             mine = range(max(plan.start, bound + 1), plan.end)
             if offsets := self.rows(name, mine):
-                files[name] = (self.real_file(offsets),)
+                files[name] = (real_file(offsets),)
             if count := self.left_out(name, mine):
                 filtered[name] = count
         return Fragment(plan, files, filtered=filtered)
@@ -531,6 +528,12 @@ class World:
             + (f"-{filtered}" if filtered else "")
             for name, (position, committed, filtered) in zip(self.types, tables, strict=True)
         )
+
+
+@cache
+def real_file(offsets: State) -> StagedFile:
+    path = "day=2026-01-01/" + "-".join(map(str, offsets))
+    return StagedFile(path, OffsetRange(offsets[0], offsets[-1]), len(offsets), len(offsets))
 
 
 def _compact(writer: Writer, claim: State | None) -> State:
