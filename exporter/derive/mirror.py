@@ -26,6 +26,7 @@ from exporter.derive.target import RunCommit, Target
 from exporter.errors import ConfigError, InvariantBroken
 from exporter.lake.lake import Lake
 from exporter.lake.later import Later
+from exporter.lake.rows import rows_of
 from exporter.lake.schema import SchemaChange, schema_change
 from exporter.settings.derive_mirror import MirrorTable
 from exporter.sql_text import quoted
@@ -171,8 +172,8 @@ class MirrorJob:
         schema, by = schema_of(made), [quoted(key) for key in self._table.keys]
         if view is not None and carries_over:
             self._growth(view, made)
-            reader = self._later.session.read.format("delta").option("versionAsOf", view.version)
-            made = carried_over(shape, made, reader.load(self._target.table.uri), source.frame())
+            former = rows_of(self._later.session, self._target.table, view.version)
+            made = carried_over(shape, made, former, source.frame())
         properties = {SHAPE_PROPERTY: fingerprint(self._table), RULES_PROPERTY: RULES}
         if newest != taken_of(view) and not carries_over:  # what is carried over is older in part, and taken out next
             properties |= property_of(newest)

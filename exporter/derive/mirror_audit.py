@@ -18,6 +18,7 @@ from exporter.derive.mirror_audit_truncated import emptied_by
 from exporter.derive.mirror_audit_unsent import never_sent
 from exporter.derive.source import PinnedSource, readable
 from exporter.errors import LogCleaned
+from exporter.lake.rows import rows_of
 from exporter.lake.table import DeltaTable
 from exporter.settings.derive_mirror import MirrorTable
 from exporter.sql_text import literals
@@ -63,8 +64,7 @@ class _Audit:
 
     def lines(self) -> list[AuditLine]:
         session = self.session
-        reader = session.read.format("delta").option("versionAsOf", self.view.version)
-        reader.load(self.mirror.uri).createOrReplaceTempView("audit_mirror")
+        rows_of(session, self.mirror, self.view.version).createOrReplaceTempView("audit_mirror")
         self.source.createOrReplaceTempView("audit_source")
         self.younger.createOrReplaceTempView("audit_younger")
         session.sql(self._expected()).createOrReplaceTempView("audit_expected")
@@ -87,9 +87,9 @@ class _Audit:
             lines.append(AuditLine(self.job, "rows older than a truncate", True, older, "not compared"))
         left = session.sql(
             f"SELECT {self._why_not} AS why, count(*) AS n FROM audit_source WHERE NOT coalesce({self._taken}, false) "
-            "GROUP BY why ORDER BY why"
-        )
-        return [*lines, *(AuditLine(self.job, one["why"], True, one["n"], "left out") for one in left.collect())]
+            "GROUP BY why"
+        ).collect()
+        return [*lines, *(AuditLine(self.job, why, True, count, "left out") for why, count in sorted(left))]
 
     @property
     def _columns(self) -> list[str]:
@@ -225,9 +225,9 @@ class _Audit:
             "FROM (SELECT key, explode_outer(orders) AS row FROM audit_suspects) AS s "
             "LEFT JOIN (SELECT _kafka.* FROM audit_source) AS r ON r.topic = s.row.topic "
             "AND r.partition = s.row.partition AND r.epoch = s.row.epoch AND r.offset = s.row.offset "
-            "GROUP BY s.key ORDER BY s.key"
+            "GROUP BY s.key"
         ).collect()
-        wrong = [f"{one['key']} differs" for one in found if not one["gone"]]
+        wrong = [f"{key} differs" for key, gone in sorted(found) if not gone]
         return len(found) - len(wrong), wrong
 
 

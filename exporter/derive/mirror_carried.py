@@ -6,19 +6,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from exporter.derive.mirror_rows import BASE, DELETED, ORDER, POSITION, WRITTEN, MirrorShape
+from exporter.derive.mirror_rows import BASE, DELETED, ORDER, POSITION, WRITTEN, MirrorShape, keyed
 from exporter.derive.mirror_sql import merged
-from exporter.sql_text import column, quoted
+from exporter.sql_text import column
 
 
 def carried_over(shape: MirrorShape, made: DataFrame, former: DataFrame, source: DataFrame) -> DataFrame:
     """made: of all rows of the source. former: the rows of the mirror as it is. Both one row per key."""
-    by = [f"_key{n}" for n in range(len(shape.table.keys))]
-    news, olds = _keyed(shape, made), _keyed(shape, _as_now(shape, made, former))
-    told = olds.join(_of_lost_rows(shape, olds, source), by, "left_semi")
+    by, keys = shape.by, keyed(shape.table.keys)
+    news, olds = made.select("*", *keys), _as_now(shape, made, former).select("*", *keys)
+    told = olds.join(_of_lost_rows(by, olds, source), by, "left_semi")
     both = news.alias("t").join(told.alias("s"), by).selectExpr(
         *(f"{value} AS {name}" for name, value in merged(shape).items())
     )  # fmt: skip
@@ -26,10 +28,6 @@ def carried_over(shape: MirrorShape, made: DataFrame, former: DataFrame, source:
     kept = news.join(told, by, "left_anti").selectExpr(*columns)
     alone = olds.join(news, by, "left_anti").selectExpr(*columns)
     return kept.unionByName(both.selectExpr(*columns)).unionByName(alone)
-
-
-def _keyed(shape: MirrorShape, rows: DataFrame) -> DataFrame:
-    return rows.select("*", *(sf.expr(quoted(key)).alias(f"_key{n}") for n, key in enumerate(shape.table.keys)))
 
 
 def _as_now(shape: MirrorShape, made: DataFrame, former: DataFrame) -> DataFrame:
@@ -49,9 +47,8 @@ def _as_now(shape: MirrorShape, made: DataFrame, former: DataFrame) -> DataFrame
     return former.select(*shown)
 
 
-def _of_lost_rows(shape: MirrorShape, olds: DataFrame, source: DataFrame) -> DataFrame:
+def _of_lost_rows(by: Sequence[str], olds: DataFrame, source: DataFrame) -> DataFrame:
     """The keys of rows of a mirror that come from rows which the source does not have."""
-    by = [f"_key{n}" for n in range(len(shape.table.keys))]
     orders = sf.explode(sf.expr(f"concat(array({ORDER}, {BASE}), map_values({WRITTEN}))")).alias("at")
     wanted = olds.select(*by, orders).where("at IS NOT NULL").select(*by, *(f"at.{part}" for part in POSITION))
     there = source.select(*(f"_kafka.{part}" for part in POSITION))

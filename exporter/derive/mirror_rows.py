@@ -12,18 +12,17 @@ of and that is no column yet has its order in `_written` too (WROTE): it may be 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
-from pyspark.sql.types import MapType, StructType
+from pyspark.sql.types import MapType, StringType, StructType
 
 from exporter.core.columns import all_nullable
 from exporter.core.record_columns import BEFORE
-from exporter.derive.mirror_moved import moved_away
 from exporter.derive.mirror_unsent import is_unsent
 from exporter.errors import ConfigError
 from exporter.settings.derive_mirror import MirrorTable
@@ -81,6 +80,11 @@ class MirrorShape:
         paths = (*self.table.keys, *self.table.order, self.table.op, self.table.fields)
         whole = {path.split(".")[0] for path in paths} | OF_THE_ROW
         return tuple(name for name in self.columns if name not in whole)
+
+    @property
+    def by(self) -> list[str]:
+        """What keyed() calls the parts of a key."""
+        return [f"_key{n}" for n in range(len(self.table.keys))]
 
     @property
     def of_the_newest(self) -> tuple[str, ...]:
@@ -175,7 +179,7 @@ class MirrorShape:
         if own:
             orders = f"map({', '.join(f'{literal(name)}, _order{n}' for n, name in enumerate(own))})"
             if speaking is not None:
-                made = made.join(self._others(speaking), [f"_key{n}" for n in range(len(self.table.keys))], "left")
+                made = made.join(self._others(speaking), self.by, "left")
                 orders = f"coalesce(map_concat({orders}, _others), {orders})"
             shown += [BASE, f"{deviating(orders, BASE)} AS {WRITTEN}"]
         return made.selectExpr(*shown)
@@ -189,14 +193,13 @@ class MirrorShape:
         if BEFORE not in self.columns or not self.table.op:
             return marked
         does = (f"'delete' AS {OP}", f"{NO_NAMES} AS {SILENT}", f"CAST(NULL AS STRING) AS {WHY}", "0 AS _one")
-        moved = moved_away(rows, self.table.keys, self.order, self.op)
+        moved = _moved_away(rows, self.table.keys, self.order, self.op)
         return marked.unionByName(moved.selectExpr(*names, ORDER, *does))
 
     def _others(self, rows: DataFrame) -> DataFrame:
         """Key -> `_others`, the orders of names that are no columns, for keys whose rows speak of any."""
         wanted = self._marked(rows).where(f"{WHY} IS NULL")
-        by = [sf.expr(quoted(key)).alias(f"_key{n}") for n, key in enumerate(self.table.keys)]
-        keys = [f"_key{n}" for n in range(len(by))]
+        by, keys = keyed(self.table.keys), self.by
         names = wanted.select(*by, sf.explode(sf.expr(self.spoken_of)).alias("_name")).distinct()
         writes = f"FILTER (WHERE {self.writes('_name', 'CAST(NULL AS STRING)')})"
         of_each = names.join(wanted.select("*", *by), keys).groupBy(*keys, "_name")
@@ -211,6 +214,35 @@ class MirrorShape:
         """How many rows there are, and why how many of them are left out; without bounds."""
         told = self._marked(rows).selectExpr(WHY, "_one AS _rows", f"{self._speaks} AS _speaks", "NULL AS _key0")
         return counted(told)
+
+
+def keyed(keys: Sequence[str]) -> list[Column]:
+    """The parts of a row's key as columns `_key<n>`. keys: paths."""
+    return [sf.expr(quoted(key)).alias(f"_key{n}") for n, key in enumerate(keys)]
+
+
+def _moved_away(rows: DataFrame, keys: Sequence[str], order: str, op: str) -> DataFrame:
+    """Updates that change a key: once more, as deletes of the key that they had before (protocol 9.5, MOVED).
+
+        {id: 7, _cdc_before: {"id": 6}} ── upsert of 7, by its own order
+                                        └─ delete of 6, by the same
+
+    Of rows of a source those that tell of a former key, with that key instead of theirs, and their order as `_order`.
+    keys: paths. order, op: SQL over a row. Delta reads no file that has no such row.
+    """
+    heads = [*dict.fromkeys(path.split(".")[0] for path in keys)]
+    former = sf.from_json(BEFORE, StructType([rows.schema[head] for head in heads]))
+    told = sf.from_json(BEFORE, MapType(StringType(), StringType()))
+    has_one = sf.col(BEFORE).isNotNull() & sf.expr(op).isin("upsert", "patch")
+    replaced = rows.where(has_one).select("*", sf.expr(order).alias(ORDER), *keyed(keys)).withColumns({
+        head: sf.when(sf.map_contains_key(told, sf.lit(head)), former[head]).otherwise(sf.col(column(head)))
+        for head in heads
+    })  # fmt: skip
+    moved = sf.lit(False)
+    for n, key in enumerate(keys):
+        replaced = replaced.where(sf.expr(quoted(key)).isNotNull())
+        moved |= sf.expr(quoted(key)) != sf.col(f"_key{n}")
+    return replaced.where(sf.coalesce(moved, sf.lit(True)))
 
 
 def counted(groups: DataFrame) -> MirrorCounts:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from pyspark.sql import functions as sf
 
 from exporter.derive.mirror_merge import BASED_ON, IN_ALL, PURGED
-from exporter.derive.mirror_rows import BASE, DELETED, ORDER, WRITTEN
+from exporter.derive.mirror_rows import BASE, DELETED, ORDER, WRITTEN, keyed
 from exporter.derive.source import PinnedSource
 from exporter.errors import LogCleaned
+from exporter.lake.rows import rows_of
 from exporter.lake.table import DeltaTable
-from exporter.sql_text import quoted
 from offsets.cursors import NOTHING, Cursor, CursorSetback, Slice, cursor_of, replayed, setbacks, slices, whole
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
@@ -82,8 +83,7 @@ def _all_after(mirror: DeltaTable, view: TableView, source: PinnedSource, everyt
 
     Each value counts, not the newest row of its key alone: a patch may have come over it.
     """
-    reader = source.session.read.format("delta").option("versionAsOf", view.version)
-    rows = reader.load(mirror.uri)
+    rows = rows_of(source.session, mirror, view.version)
     written = f"concat(array({ORDER}, {BASE}), map_values({WRITTEN}))" if BASE in rows.columns else f"array({ORDER})"
     orders = rows.select(sf.explode(sf.expr(written)).alias("at")).where("at IS NOT NULL").select("at.*")
     by = orders.groupBy("topic", "partition", "epoch").agg(sf.max("offset"))
@@ -115,10 +115,9 @@ def lost_keys(
     for tp, through in back.items():
         here = (kafka["topic"] == tp.topic) & (kafka["partition"] == tp.partition)
         kept &= ~here | (kafka["offset"] <= through)
-    named = [sf.expr(quoted(key)).alias(f"key{n}") for n, key in enumerate(keys)]
-    reader = source.session.read.format("delta").option("versionAsOf", view.version)
-    mine = reader.load(mirror.uri).where(kept & ~sf.col(DELETED)).select(*named)
-    return int(mine.join(source.own().select(*named), [f"key{n}" for n in range(len(keys))], "left_anti").count())
+    named = keyed(keys)
+    mine = rows_of(source.session, mirror, view.version).where(kept & ~sf.col(DELETED)).select(*named)
+    return int(mine.join(source.own().select(*named), mine.columns, "left_anti").count())
 
 
 def overtaken(mirror: DeltaTable, view: TableView, job: str) -> str:
@@ -128,14 +127,10 @@ def overtaken(mirror: DeltaTable, view: TableView, job: str) -> str:
     A purge looks at nothing of the source, so what it lies on is looked at.
     """
     based_on: int | None = None
-    for version in range(view.version, -1, -1):
+    for version, said in _said_by(mirror, view, job):
         if based_on is not None and version <= based_on:
             return ""
-        try:
-            said = own_metadata(mirror.logged(version).user_metadata)
-        except LogCleaned:
-            return ""
-        if said.get("derive") != job or said.get(PURGED):
+        if said.get(PURGED):
             continue
         if based_on is not None:
             return f"version {version} of the mirror lies beneath a statement that did not know it"
@@ -145,15 +140,20 @@ def overtaken(mirror: DeltaTable, view: TableView, job: str) -> str:
 
 def left_in_all(mirror: DeltaTable, view: TableView, job: str) -> Mapping[str, int] | None:
     """Why -> how many of all rows that a mirror has taken are left out, as its newest run says; None if it does not."""
-    for version in range(view.version, -1, -1):
-        try:
-            said = own_metadata(mirror.logged(version).user_metadata)
-        except LogCleaned:
-            return None
-        if said.get("derive") == job and (IN_ALL in said or "rows" in said):  # earlier versions told the rows alone
+    for _, said in _said_by(mirror, view, job):
+        if IN_ALL in said or "rows" in said:  # earlier versions told the rows alone
             counts: Mapping[str, int] | None = said.get(IN_ALL)
             return counts
     return None
+
+
+def _said_by(mirror: DeltaTable, view: TableView, job: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The versions that a job made, newest first, as far back as the log goes; what each says of itself."""
+    with suppress(LogCleaned):
+        for version in range(view.version, -1, -1):
+            said = own_metadata(mirror.logged(version).user_metadata)
+            if said.get("derive") == job:
+                yield version, said
 
 
 def restored(mirror: DeltaTable, view: TableView) -> str:

@@ -19,7 +19,7 @@ from exporter.errors import ConfigError, InvariantBroken, LogCleaned
 from exporter.lake.accidents import AppHistory
 from exporter.lake.lake import Lake
 from exporter.lake.later import Later
-from exporter.lake.rows import Add, arrow_rows
+from exporter.lake.rows import Add, arrow_rows, rows_of
 from exporter.lake.table import DeltaTable
 from exporter.stores.many import each
 from offsets import Invariant
@@ -64,9 +64,7 @@ class PinnedSource:
 
     def frame(self) -> DataFrame:
         """All rows."""
-        reader = self.session.read.format("delta").option("versionAsOf", self.view.version)
-        rows: DataFrame = reader.load(self.table.uri)
-        return rows
+        return rows_of(self.session, self.table, self.view.version)
 
     def rows(self, since: Cursor = NOTHING, until: Cursor | None = None) -> DataFrame:
         """Those that are new, through `until` (a window()), with those that replays have put below `since`.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
-from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from exporter.derive.columns import UnfitCell, grown
@@ -19,6 +19,7 @@ from exporter.derive.target import RunCommit, RunFailed, Target
 from exporter.errors import ConfigError, ExporterError
 from exporter.lake.lake import Lake
 from exporter.lake.later import Later
+from exporter.lake.rows import rows_of
 from exporter.settings.derive_sql import SqlTable
 from offsets.cursors import Cursor, Slice, as_transactions, cursor_of, replayed, slices, window
 from offsets.table_log import TableView
@@ -62,13 +63,9 @@ class SqlJob:
             return Ran(self.name)
         until = self._until(since, source)
         rows = self._query.over(source.rows(since, until))
-        evolve = None if view is None else self._grown(view, made)
+        commit = RunCommit(rows, self._said(until), evolve=None if view is None else self._grown(view, made))
         try:
-            if view is None:
-                return self._made(rows, made, until, source)
-            return self._ran(
-                self._target.commit(view, RunCommit(rows, self._said(until), evolve=evolve)), until, source
-            )
+            return self._committed(view, commit, made, until, source)
         except RunFailed as failed:
             raise self._located(failed, source, slices(since, until)) from failed
 
@@ -76,17 +73,15 @@ class SqlJob:
         """Take out all rows and put in what the source makes now, in one commit."""
         view, source = self._target.view(), self._pinned()
         made = self._query.schema(source.schema)
-        rows = self._query.over(source.rows())
-        if view is None:
-            return self._made(rows, made, source.now, source)
+        same = view is None or StructType.fromJson(json.loads(view.schema_json)) == made
         commit = RunCommit(
-            rows,
+            self._query.over(source.rows()),
             self._said(source.now),
-            evolve=None if StructType.fromJson(json.loads(view.schema_json)) == made else made.json(),
+            evolve=None if same else made.json(),
             properties={QUERY_PROPERTY: self._property},
             removes_all=True,
         )
-        return self._ran(self._target.commit(view, commit), source.now, source)
+        return self._committed(view, commit, made, source.now, source)
 
     def status(self) -> JobStatus:
         """By cursors alone."""
@@ -101,15 +96,16 @@ class SqlJob:
         if view is None:
             return [AuditLine(self.name, "rows", True, 0, "there is no table yet")]
         since = self._kept(view, source)
-        reader = self._later.session.read.format("delta").option("versionAsOf", view.version)
-        return [compared(self.name, reader.load(self._target.table.uri), self._query, source, since)]
+        rows = rows_of(self._later.session, self._target.table, view.version)
+        return [compared(self.name, rows, self._query, source, since)]
 
-    def _made(self, rows: DataFrame, made: StructType, until: Cursor, source: PinnedSource) -> Ran:
-        """The first run: its commit makes the table."""
-        commit = RunCommit(rows, self._said(until), create=made.json(), properties={QUERY_PROPERTY: self._property})
-        return self._ran(self._target.commit(None, commit), until, source)
-
-    def _ran(self, version: int, until: Cursor, source: PinnedSource) -> Ran:
+    def _committed(
+        self, view: TableView | None, commit: RunCommit, made: StructType, until: Cursor, source: PinnedSource
+    ) -> Ran:
+        """The first one makes the table."""
+        if view is None:
+            commit = replace(commit, create=made.json(), properties={QUERY_PROPERTY: self._property})
+        version = self._target.commit(view, commit)
         more = until.positions != source.now.positions
         return Ran(self.name, self._target.added_rows(version), version, more)
 

@@ -19,6 +19,8 @@ from offsets.ranges import TopicPartition
 
 TEXT_BYTES_MAX = 4_000
 """Of one text, below what brokers take by default (offset.metadata.max.bytes)."""
+HEAD = ("number", "source", "topic_id", "partitions", "owner", "at", "rows", "seq", "rebuilt")
+"""Fields of a progress, as its first text begins with them; those of its cursor follow."""
 
 
 @dataclass(frozen=True)
@@ -58,11 +60,7 @@ def groups_of(group: str, count: int) -> list[str]:
 def as_texts(progress: SendProgress) -> list[str]:
     """What the groups are to have, in order; the first one says how many there are."""
     cursor = progress.cursor
-    head = {
-        "number": progress.number, "source": progress.source, "topic_id": progress.topic_id,
-        "partitions": progress.partitions, "owner": progress.owner, "at": progress.at, "rows": progress.rows,
-        "seq": progress.seq, "rebuilt": progress.rebuilt, "version": cursor.version, "table": cursor.table_id,
-    }  # fmt: skip
+    head = {name: getattr(progress, name) for name in HEAD} | {"version": cursor.version, "table": cursor.table_id}
     room = TEXT_BYTES_MAX - len(_dumped({**head, "texts": 10_000, "taken": {}}))
     parts = list(_packed(_said(cursor), room)) or [[]]
     texts = [{"number": progress.number, "taken": _nested(part)} for part in parts]
@@ -89,18 +87,8 @@ def progress_from(texts: Sequence[str]) -> SendProgress:
                 tp = TopicPartition(topic, int(partition))
                 positions[tp] = Position(epoch, offset)
                 replays |= {tp: replay} if replay else {}
-    return SendProgress(
-        source=head["source"],
-        topic_id=head["topic_id"],
-        partitions=head["partitions"],
-        owner=head["owner"],
-        at=head["at"],
-        number=head["number"],
-        cursor=Cursor(positions, replays, head["version"], head["table"]),
-        seq=head["seq"],
-        rows=head["rows"],
-        rebuilt=head["rebuilt"],
-    )
+    cursor = Cursor(positions, replays, head["version"], head["table"])
+    return SendProgress(**{name: head[name] for name in HEAD}, cursor=cursor)
 
 
 def _said(cursor: Cursor) -> Iterator[tuple[str, str, list[int]]]:

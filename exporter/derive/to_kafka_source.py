@@ -23,6 +23,8 @@ from exporter.derive.to_kafka_rows import RowPlace, by_offset, by_sequence
 from exporter.errors import ConfigError, InvariantBroken
 from exporter.lake.lake import Lake
 from exporter.lake.later import Later
+from exporter.lake.rows import rows_of
+from exporter.lake.table import DeltaTable
 from exporter.settings.derive_bundles import BundlesTable
 from exporter.settings.derive_sql import SqlTable
 from exporter.settings.derive_tables import DeriveTable
@@ -157,7 +159,7 @@ class BySequence:
     """The table of a bundles job. taken: the last number of its sequence."""
 
     later: Later
-    uri: str
+    table: DeltaTable
     view: TableView
     taken: int
     rebuilt: int
@@ -167,8 +169,7 @@ class BySequence:
         return self.view.version
 
     def frame(self) -> DataFrame:
-        rows: DataFrame = self.later.session.read.format("delta").option("versionAsOf", self.version).load(self.uri)
-        return rows.where("_seq IS NOT NULL")
+        return rows_of(self.later.session, self.table, self.version).where("_seq IS NOT NULL")
 
     def require_kept(self, progress: SendProgress, job: str) -> None:
         require_same_run(progress, self.rebuilt, job)
@@ -241,7 +242,7 @@ def source_of(lake: Lake, later: Later, name: str, jobs: Mapping[str, DeriveTabl
     rebuilt = rebuilds(view.transactions, lake.app, name)
     if isinstance(job, BundlesTable):
         taken = view.transactions.get(f"{head_of(lake.app, name)}seq", 0)
-        return BySequence(later, table.uri, view, taken, rebuilt)
+        return BySequence(later, table, view, taken, rebuilt)
     cursor = cursor_of(view.transactions, lake.app, name, job.source)
     exported = pin(lake, later, job.source)
     taken_by_sql = replace(cursor, former=exported.now.former)

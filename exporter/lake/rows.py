@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from exporter.errors import ExporterError, TableUnreadable
 from exporter.lake.fillable import COLUMN_MAPPING
 from exporter.lake.lake import Lake
+from exporter.lake.table import DeltaTable
 from exporter.stores.file_rows import file_rows, in_columns
 from exporter.stores.live import is_elsewhere
 from exporter.text import first_line
@@ -24,8 +25,12 @@ Add: TypeAlias = "Mapping[str, Any]"
 def rows_at(lake: Lake, name: str, view: TableView) -> DataFrame:
     """By Spark."""
     lake.gateway.activate()
-    reader = lake.session.read.format("delta").option("versionAsOf", view.version)
-    frame: DataFrame = reader.load(lake.table(name).uri)
+    return rows_of(lake.session, lake.table(name), view.version)
+
+
+def rows_of(session: Any, table: DeltaTable, version: int) -> DataFrame:
+    """All rows of a table at a version, by a session of Spark."""
+    frame: DataFrame = session.read.format("delta").option("versionAsOf", version).load(table.uri)
     return frame
 
 

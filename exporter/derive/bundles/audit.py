@@ -174,10 +174,11 @@ def _states(of: AuditedBundles, closings: DataFrame) -> AuditLine:
         .otherwise(sf.col("run") > sf.col("first"))
     )
     wrong = ~sf.coalesce(right, sf.lit(False)) & (sf.col("gone") == 0)
-    told: Any = closings.agg(sf.count("*"), sf.count_if(wrong)).first()
-    by_state = {row.state: row["count"] for row in closings.groupBy("state").count().collect()}
-    says = f"{told[1]} were closed wrongly" if told[1] else ", ".join(f"{n} {s}" for s, n in sorted(by_state.items()))
-    return AuditLine(of.job, "closed transactions", not told[1], told[0], says)
+    told = closings.groupBy("state").agg(sf.count("*").alias("closed"), sf.count_if(wrong).alias("wrong")).collect()
+    closed, wrongly = (sum(row[name] for row in told) for name in ("closed", "wrong"))
+    says = ", ".join(f"{row.closed} {row.state}" for row in sorted(told))
+    says = f"{wrongly} were closed wrongly" if wrongly else says
+    return AuditLine(of.job, "closed transactions", not wrongly, closed, says)
 
 
 def _outputs(of: AuditedBundles, rows: Mapping[str, DataFrame], both: DataFrame, closings: DataFrame) -> AuditLine:

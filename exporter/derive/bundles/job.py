@@ -24,6 +24,7 @@ from exporter.derive.target import RunCommit, RunFailed, Target
 from exporter.errors import ConfigError
 from exporter.lake.lake import Lake
 from exporter.lake.later import Later
+from exporter.lake.rows import rows_of
 from exporter.settings.derive_bundles import BundlesTable
 from offsets.cursors import as_transactions, cursor_of, head_of, slices, superseded, window
 from offsets.partitions import Spec
@@ -153,9 +154,7 @@ class BundlesJob:
         return Ledger(self._later.session, self._rows_of(view) if view else None)
 
     def _rows_of(self, view: TableView) -> DataFrame:
-        reader = self._later.session.read.format("delta").option("versionAsOf", view.version)
-        rows: DataFrame = reader.load(self._target.table.uri)
-        return rows
+        return rows_of(self._later.session, self._target.table, view.version)
 
     def _rows(self, begun: Begun, keep: KeptFrames) -> dict[str, DataFrame]:
         """What is read of each source, once a run."""
