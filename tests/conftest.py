@@ -165,14 +165,18 @@ def exports(kafka: str, topic: Callable[..., str], tmp_path: Path, place: places
 
 QUICK = {
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.ui.explainMode": "simple",
+    "spark.sql.lightweightPlanChangeValidation": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.buffer.pageSize": "1m",
     "spark.databricks.delta.delta.log.cacheSize": "100",
 }
-"""Also of sessions that jobs and maintenance make of it. Else VACUUM has 10,000 tasks, to compile a query takes longer
-than to run it once, each broadcast of a few rows takes 16 MiB, and what Delta knows of a table, megabytes, stays for an
-hour after its test."""
+"""Also of sessions that jobs and maintenance make of it. Else VACUUM has 10,000 tasks, each stage of a query of a few
+rows is a job of its own by which the plan is adapted and told anew, to compile a query takes longer than to run it
+once, each broadcast of a few rows takes 16 MiB, and what Delta knows of a table, megabytes, stays for an hour after its
+test. Processes that tests start have what users have."""
 HEAP = "2g"
 """Of the session that a whole run's tests share; by itself it would have what the exporter's has by default."""
 

@@ -1,11 +1,10 @@
-"""Jobs of [derive] over tables that a real export made."""
+"""The page of SQL jobs, over a table that a real export made."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,52 +12,14 @@ import deltalake
 import pytest
 import tomllib
 
-from exporter.core.routing import DEAD_LETTERS
 from exporter.derive.jobs import jobs_of
 from exporter.lake.lake import Lake
-from exporter.operate.maintain.maintain import Maintenance, MaintenanceLimits
-from tests.support.lakes import NOON, Export, Exports, millis, mixed
+from tests.support.lakes import NOON, millis
 from tests.support.pages import PageExport
 from tests.support.processes import ROOT
 from tests.support.services import Record, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
-
-QUERY = "SELECT id, amount, _kafka FROM source WHERE id % 2 = 0"
-
-
-@pytest.fixture
-def export(exports: Exports) -> Export:
-    e = exports(2)
-    return replace(e, more=f'[derive.even]\nkind = "sql"\nsource = "order"\nquery = "{QUERY}"')
-
-
-def test_a_query_follows_its_source_and_takes_each_row_once(export: Export, spark: Any) -> None:
-    """What the source gains comes in one commit; without anything new there is none; maintenance does not see it."""
-    e = export
-
-    def even() -> list[int]:
-        table = deltalake.DeltaTable(str(e.root / "lake" / "_derived.tables" / "even"))
-        return sorted(table.to_pyarrow_table(columns=["id"])["id"].to_pylist())
-
-    def expected() -> list[int]:
-        return sorted(row["id"] for row in e.rows("order") if row["id"] % 2 == 0)
-
-    produce(e.kafka, e.topic, {0: mixed(60), 1: mixed(60, first=1_000)})
-    e.run(spark)
-    settings = e.settings()
-    (job,) = jobs_of(settings, Lake(spark, settings.store, settings.app))
-    assert job.run().version == 0
-    assert even() == expected() != []
-    assert job.run().idle
-    produce(e.kafka, e.topic, {0: mixed(60, first=2_000)})
-    e.run(spark)
-    assert job.run().version == 1
-    assert even() == expected()
-    assert job.run().idle
-    maintenance = Maintenance(e.lake(spark), MaintenanceLimits(0.0, 1 << 29, 21_600.0))
-    assert maintenance.tables(()) == e.tables() == ["click", DEAD_LETTERS, "order", "payment"]
-    assert [(line.clean, line.rows) for line in job.audit()] == [(True, len(even()))]
 
 
 def test_the_settings_of_the_page_are_what_it_takes(

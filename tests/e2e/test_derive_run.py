@@ -10,7 +10,10 @@ from typing import Any
 import deltalake
 import pytest
 
+from exporter.core.routing import DEAD_LETTERS
+from exporter.derive.jobs import jobs_of
 from exporter.errors import FoundProblem
+from exporter.operate.maintain.maintain import Maintenance, MaintenanceLimits
 from tests.support.lakes import Export, Exports, mixed, wait_until
 from tests.support.processes import running
 from tests.support.services import produce
@@ -41,13 +44,20 @@ def expected(e: Export) -> list[int]:
 
 
 def test_an_export_with_an_end_runs_the_jobs_too_and_tells_what_ended_one(export: Export, spark: Any) -> None:
-    """What the export has at its end, the jobs have; one that is wrong fails the run, after all else is done."""
+    """What the export has at its end, the jobs have, once; one that is wrong fails the run, after all else is done.
+
+    A job that was caught up has nothing to do, its audit says so too, and maintenance does not see its table.
+    """
     e = export.with_(derive_inline=True)
     produce(e.kafka, e.topic, {0: mixed(60), 1: mixed(60, first=1_000)})
     service = e.run(spark)
     assert even(e) == expected(e) != []
     states = service._watch.jobs
     assert (states["even"].rows, states["even"].failures, states["waits"].waits) == (len(even(e)), 0, True)
+    (job,) = jobs_of(e.settings(), e.lake(spark), ["even"])
+    assert job.run().idle and [(line.clean, line.rows) for line in job.audit()] == [(True, len(even(e)))]
+    maintenance = Maintenance(e.lake(spark), MaintenanceLimits(0.0, 1 << 29, 21_600.0))
+    assert maintenance.tables(()) == e.tables() == ["click", DEAD_LETTERS, "order", "payment"]
     produce(e.kafka, e.topic, {0: mixed(60, first=2_000)})
     with pytest.raises(FoundProblem, match=r"everything was exported; \[derive.wrong\] query: "):
         replace(e, more=EVEN + WRONG).run(spark)

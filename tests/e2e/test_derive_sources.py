@@ -12,26 +12,26 @@ import pytest
 
 from exporter.derive.job import Job
 from exporter.derive.jobs import jobs_of
-from exporter.errors import ConfigError, InvariantBroken
+from exporter.errors import InvariantBroken
 from exporter.kafka.topics import FirstPosition
 from exporter.lake.lake import Lake
 from exporter.operate.chosen import parse_ranges
 from exporter.operate.letters.letters import Chosen
 from exporter.operate.letters.replay import Replay
 from exporter.operate.repair.repair import repair
-from tests.support.lakes import DDL, Export, Exports, event, mixed
+from tests.support.lakes import DDL, Export, Exports, event
 from tests.support.services import make_again, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
-JOB = '[derive.copy]\nkind = "sql"\nsource = "{source}"\nquery = "SELECT id, page FROM source"\noffsets_max = 25'
+JOB = '[derive.copy]\nkind = "sql"\nsource = "click"\nquery = "SELECT id, page FROM source"\noffsets_max = 25'
 
 
 @pytest.fixture
 def export(exports: Exports) -> Export:
     """Of clicks alone, followed by a job that takes few offsets a run."""
     types = {"click": DDL["click"]}
-    return exports(types=types, more=JOB.format(source="click"))
+    return exports(types=types, more=JOB)
 
 
 def opened(e: Export, spark: Any) -> Job:
@@ -71,8 +71,8 @@ def test_rows_of_a_replay_below_the_cursor_come_once_wherever_their_files_went(e
     job = opened(e, spark)
     assert (job.run().rows, job.status().behind) == (0, {"click": 26}), "offsets 0..24 hold letters only, by now"
     replayed(e, spark, "0:5-10,0:20-30")
-    spark.sql(f"OPTIMIZE {e.sql_name('click')}")
-    spark.sql(f"DELETE FROM {e.sql_name('click')} WHERE id = 8")
+    e.table("click").optimize.compact()
+    e.table("click").delete("id = 8")
     ran = job.run()
     assert (ran.rows, ran.more) == (5 + 5 + 6 + 9, True)
     assert caught_up(job) == 1
@@ -125,7 +125,7 @@ def test_no_job_reads_over_a_hole_and_what_a_rewind_gives_again_needs_a_rebuild(
     produce(e.kafka, e.topic, {0: [event("click", number) for number in range(30, 50)]})
     e.run(spark)
     assert caught_up(job) == 50
-    spark.sql(f"RESTORE TABLE {e.sql_name('click')} TO VERSION AS OF {first}")
+    e.table("click").restore(first)
     for act in (job.run, job.plan, job.rebuild):
         with pytest.raises(InvariantBroken, match="RESTORE") as stopped:
             act()
@@ -152,7 +152,7 @@ def test_a_rewind_of_what_was_not_taken_yet_changes_nothing(export: Export, spar
     caught_up(job)
     produce(e.kafka, e.topic, {0: [event("click", number) for number in range(20, 50)]})
     e.run(spark)
-    spark.sql(f"RESTORE TABLE {e.sql_name('click')} TO VERSION AS OF {first}")
+    e.table("click").restore(first)
     repaired(e, spark, "rewind")
     e.run(spark)
     assert caught_up(job) == 30
@@ -206,16 +206,6 @@ def vacuuming(spark: Any) -> Iterator[None]:
         yield
     finally:
         spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
-
-
-def test_the_dead_letters_are_no_source(export: Export, spark: Any) -> None:
-    """Rows come there behind the positions and leave again: exit 2, and what to do instead."""
-    e = replace(export, more=JOB.format(source="dead_letters"))
-    produce(e.kafka, e.topic, {0: mixed(20)})
-    e.run(spark)
-    with pytest.raises(ConfigError, match="dead letters are no source") as refused:
-        opened(e, spark).run()
-    assert "dead-letters replay" in refused.value.hint
 
 
 def repaired(e: Export, spark: Any, action: str) -> None:

@@ -3,57 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from exporter.derive.mirror import MirrorJob
 from exporter.derive.mirror_audit_unsent import never_sent
 from exporter.derive.mirror_sql import lacking_sql, merge_sql
 from exporter.derive.mirror_unsent import is_unsent
 from exporter.errors import ConfigError, Fenced, InvariantBroken
 from exporter.lake.lake import Lake
-from exporter.lake.later import Later
-from exporter.settings.derive_mirror import MirrorTable
 from tests.support.envelope_samples import NOT_SENT, NUMBERS, UNAVAILABLE
-from tests.support.mirrored import Raw, applied, mirror_rows, shown
+from tests.support.mirrored import PAGE, Raw, applied, mirror_job, mirror_rows, path_of, raw_table, require_clean, shown
 
 pytestmark = pytest.mark.spark
-
-APP = "mirrored"
-PATCHED: dict[str, Any] = {
-    "kind": "mirror", "source": "customer", "keys": ["id"], "order": ["at"], "op": "op", "upserts": ["I", "U"],
-    "patches": ["P"], "fields": "changed",
-}  # fmt: skip
-Make = Callable[..., MirrorJob]
 
 
 @pytest.fixture
 def raw(spark: Any, tmp_path: Path) -> Raw:
-    made = Raw(Lake(spark, tmp_path / "lake", APP, sync=False), spark)
-    made.create()
-    return made
-
-
-@pytest.fixture
-def job(raw: Raw) -> Make:
-    """A job over the source; more: settings that differ."""
-
-    def make(owner: str = "me", **more: Any) -> MirrorJob:
-        table = MirrorTable(**{**PATCHED, **more})
-        session = raw.session.newSession()
-        session.conf.set("spark.sql.shuffle.partitions", "4")
-        return MirrorJob("customers", table, raw.lake, Later.of(session), owner)
-
-    return make
-
-
-def path_of(raw: Raw) -> str:
-    """Of the mirror."""
-    return str(raw.lake.derived("customers").store.uri().removeprefix("file://"))
+    return raw_table(Lake(spark, tmp_path / "lake", "mirrored", sync=False))
 
 
 def now(raw: Raw) -> dict[Any, Any]:
@@ -61,14 +31,9 @@ def now(raw: Raw) -> dict[Any, Any]:
     return shown(mirror_rows(path_of(raw)))
 
 
-def require_clean(mirror: MirrorJob) -> None:
-    lines = mirror.audit()
-    assert [line for line in lines if not line.clean] == []
-
-
-def test_the_newest_row_of_each_key_wins_whatever_comes_when(raw: Raw, job: Make) -> None:
+def test_the_newest_row_of_each_key_wins_whatever_comes_when(raw: Raw) -> None:
     """Several rows of a key in a batch, delete then insert, another day, late rows, late patches, and no key."""
-    mirror = job()
+    mirror = mirror_job(raw)
     raw.append([
         {"id": 1, "at": 10, "op": "I", "a": "one", "b": 1}, {"id": 1, "at": 20, "op": "U", "a": "two", "b": 2},
         {"id": 2, "at": 10, "op": "I", "a": "x"}, {"id": 2, "at": 30, "op": "D"}, {"id": None, "at": 1, "op": "I"},
@@ -90,13 +55,13 @@ def test_the_newest_row_of_each_key_wins_whatever_comes_when(raw: Raw, job: Make
     assert now(raw)[2]["deleted"] and now(raw)[1]["a"] == "again"
     require_clean(mirror)
     assert mirror.run().idle
-    mirror._statements.run(f"UPDATE {raw.lake.derived('customers').sql_name} SET b = 8 WHERE id = 3", {})
+    raw.by_others(raw.lake.derived("customers")).update({"b": "8"}, predicate="id = 3")
     assert [line.says for line in mirror.audit() if not line.clean] == ['{"key0":3} differs']
 
 
-def test_a_mirror_is_put_right_where_its_source_was_taken_back(raw: Raw, job: Make) -> None:
+def test_a_mirror_is_put_right_where_its_source_was_taken_back(raw: Raw) -> None:
     """A RESTORE is followed once it is repaired; keys that no row is left of stop it, until it is told otherwise."""
-    mirror = job()
+    mirror = mirror_job(raw)
     raw.append([{"id": n, "at": n, "op": "I", "a": "first"} for n in range(4)])
     mirror.run()
     before = raw.version
@@ -122,9 +87,9 @@ def test_a_mirror_is_put_right_where_its_source_was_taken_back(raw: Raw, job: Ma
 
 
 @pytest.mark.long
-def test_what_cannot_be_read_any_more_leads_to_a_full_pass(raw: Raw, job: Make, spark: Any) -> None:
+def test_what_cannot_be_read_any_more_leads_to_a_full_pass(raw: Raw, spark: Any) -> None:
     """The log of the source is cleaned up past the mirror's version, or the mirror was restored: all rows, and said."""
-    mirror = job()
+    mirror = mirror_job(raw)
     raw.append([{"id": n, "at": n, "op": "I", "a": "first"} for n in range(4)])
     made = mirror.run().version
     raw.append([{"id": 1, "at": 9, "op": "U", "a": "second"}])
@@ -142,9 +107,9 @@ def test_what_cannot_be_read_any_more_leads_to_a_full_pass(raw: Raw, job: Make, 
     assert mirror.run().idle
 
 
-def test_a_mirror_follows_the_columns_of_its_source(raw: Raw, job: Make, spark: Any) -> None:
+def test_a_mirror_follows_the_columns_of_its_source(raw: Raw, spark: Any) -> None:
     """New ones, also in structs, are added; another type or other keys need a rebuild, and are told so."""
-    mirror = job()
+    mirror = mirror_job(raw)
     raw.append([{"id": 1, "at": 1, "op": "I", "a": "x"}])
     mirror.run()
     raw.sql("ALTER TABLE {t} ADD COLUMNS (more STRING, c.y STRING)")
@@ -152,7 +117,7 @@ def test_a_mirror_follows_the_columns_of_its_source(raw: Raw, job: Make, spark: 
     mirror.run()
     rows = {row["id"]: row for row in mirror_rows(path_of(raw))}
     assert (rows[1]["more"], rows[2]["more"], rows[2]["c"]) == (None, "m", {"x": 1, "y": "y"})
-    other = job(keys=["a"])
+    other = mirror_job(raw, replace(PAGE, keys=["a"]))
     with pytest.raises(ConfigError, match="other keys") as told:
         other.run()
     assert "--rebuild" in told.value.hint
@@ -166,12 +131,12 @@ def test_a_mirror_follows_the_columns_of_its_source(raw: Raw, job: Make, spark: 
     other.rebuild()
     require_clean(other)
     with pytest.raises(ConfigError, match=r"no column no\.such"):
-        job(keys=["no.such"]).rebuild()
+        mirror_job(raw, replace(PAGE, keys=["no.such"])).rebuild()
 
 
-def test_of_two_processes_one_is_refused_and_told_by_whom(raw: Raw, job: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_two_processes_one_is_refused_and_told_by_whom(raw: Raw, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that wakes up late adds nothing, and the table is right."""
-    first, second = job("first"), job("second")
+    first, second = (mirror_job(raw, owner=name) for name in ("first", "second"))
     raw.append([{"id": 1, "at": 1, "op": "I"}])
     first.run()
     raw.append([{"id": 1, "at": 2, "op": "U", "a": "x"}])
@@ -189,9 +154,9 @@ def test_of_two_processes_one_is_refused_and_told_by_whom(raw: Raw, job: Make, m
 
 
 @pytest.mark.long
-def test_a_range_that_is_taken_again_rewrites_nothing(raw: Raw, job: Make) -> None:
+def test_a_range_that_is_taken_again_rewrites_nothing(raw: Raw) -> None:
     """A full pass over rows that the mirror has changes no row and no file."""
-    mirror = job()
+    mirror = mirror_job(raw)
     raw.append([{"id": n, "at": n, "op": "U", "a": "x"} for n in range(5)])
     mirror.run()
     raw.append([{"id": 9, "at": 1, "op": "P", "changed": ["a"], "a": "x"}])
@@ -205,9 +170,9 @@ def test_a_range_that_is_taken_again_rewrites_nothing(raw: Raw, job: Make) -> No
 
 
 @pytest.mark.long
-def test_deleted_keys_stay_hidden_until_they_are_old(raw: Raw, job: Make) -> None:
+def test_deleted_keys_stay_hidden_until_they_are_old(raw: Raw) -> None:
     """A late row does not bring one back; after the days of the settings the hidden row goes."""
-    mirror = job(deleted_days=7)
+    mirror = mirror_job(raw, deleted_days=7)
     raw.append([{"id": 1, "at": 5, "op": "I"}, {"id": 1, "at": 9, "op": "D"}, {"id": 2, "at": 1, "op": "I"}])
     mirror.run()
     raw.append([{"id": 1, "at": 7, "op": "U", "days": 5}, {"id": 2, "at": 2, "op": "U", "days": 6}])
@@ -234,10 +199,10 @@ def test_deleted_keys_stay_hidden_until_they_are_old(raw: Raw, job: Make) -> Non
     ids=["hard deletes", "a condition on what changes", "the last one wins", "equal is newer"],
 )
 def test_a_merge_that_is_wrong_is_found(
-    raw: Raw, job: Make, monkeypatch: pytest.MonkeyPatch, was: str, is_: str
+    raw: Raw, monkeypatch: pytest.MonkeyPatch, was: str, is_: str
 ) -> None:
     """By the oracle, or by what is rewritten, and by the audit where rows differ."""
-    mirror = job()
+    mirror = mirror_job(raw)
     raw.append([{"id": 1, "at": 10, "op": "I", "a": "one"}, {"id": 2, "at": 10, "op": "I", "a": "two"}])
     mirror.run()
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from exporter.core.routing import DEAD_LETTERS
 from exporter.derive.bundles.job import BundlesJob
 from exporter.derive.job import Job
 from exporter.derive.jobs import own_session
@@ -16,6 +17,7 @@ from exporter.derive.mirror import MirrorJob
 from exporter.derive.sql import SqlJob
 from exporter.derive.to_kafka_progress import SendProgress
 from exporter.derive.to_kafka_source import SendableSource, source_of
+from exporter.errors import ConfigError
 from exporter.lake.lake import Lake
 from exporter.settings.derive_bundles import BundlesTable
 from exporter.settings.derive_mirror import MirrorTable
@@ -60,6 +62,16 @@ def sent_of(lake: Lake) -> tuple[SendableSource, SendProgress]:
 
 def require_clean(jobs: Sequence[Job]) -> None:
     assert [line for job in jobs for line in job.audit() if not line.clean] == []
+
+
+def test_the_dead_letters_are_no_source(spark: Any, tmp_path: Path) -> None:
+    """Rows come there behind the positions and leave again: exit 2, and what to do instead."""
+    lake = Lake(spark, tmp_path, "app")
+    Source(lake, DEAD_LETTERS, "value BINARY")
+    table = SqlTable(kind="sql", source=DEAD_LETTERS, query="SELECT value FROM source")
+    with pytest.raises(ConfigError, match="dead letters are no source") as refused:
+        SqlJob("copy", table, lake, own_session(lake), "me").run()
+    assert "dead-letters replay" in refused.value.hint
 
 
 @pytest.mark.long

@@ -17,6 +17,7 @@ from exporter.lake.schema import table_schema
 from offsets.names import DERIVED_FOLDER, AppId
 from offsets.partitions import Spec
 from offsets.ranges import TopicPartition
+from tests.support.staging import staged
 
 TOPIC = "t.v1"
 Row = tuple[int, int, int, Mapping[str, Any]]
@@ -40,11 +41,13 @@ class Source:
 
         self.lake = lake
         self.event_type = event_type
-        self._schema = table_schema(StructType.fromDDL(ddl).json(), Spec("none"))
-        self._type = StructType.fromJson(json.loads(self._schema))
+        schema = table_schema(StructType.fromDDL(ddl).json(), Spec("none"))
+        self._type = StructType.fromJson(json.loads(schema))
+        said = {"commit_id": uuid.uuid4().hex, "app": lake.app}
+        lake.table(event_type).commit(Change((), {}, said, create=schema, spec=Spec("none")), lambda view: None)
 
     def add(self, rows: Sequence[Row], replay: int = 0) -> None:
-        """Commit rows, all in one file. replay: the number of one that brings them, of one partition; 0: it is none."""
+        """Commit rows, those of a partition in one file. replay: the number of one that brings them; 0: it is none."""
         positions: dict[str, int] = {}
         spans: dict[TopicPartition, list[int]] = {}
         made = []
@@ -55,17 +58,14 @@ class Source:
             positions[app_id] = max(offset, positions.get(app_id, -1))
             at = datetime.fromtimestamp(secs, timezone.utc)
             kafka = {"topic": TOPIC, "partition": partition, "epoch": 0, "offset": offset, "timestamp": at}
-            values = {"_kafka": kafka, **columns}
-            made.append(tuple(values.get(name) for name in self._type.names))
+            made.append({"_kafka": kafka, **columns})
         table = self.lake.table(self.event_type)
         metadata: dict[str, Any] = {"commit_id": uuid.uuid4().hex, "app": self.lake.app}
         if replay:
             told = {str(tp): {"replay": replay, "first": min(of), "last": max(of)} for tp, of in spans.items()}
             metadata["replayed"] = told
-        create = None if table.view() else self._schema
-        change = Change(tuple(positions), positions, metadata, create=create, spec=Spec("none"))
-        frame = self.lake.session.createDataFrame(made, self._type).coalesce(1)
-        table.commit(change, lambda view: None, frame)
+        change = Change(tuple(positions), positions, metadata, staged(table, made, replay))
+        table.commit(change, lambda view: None)
 
     def advance(self, partition: int, offset: int) -> None:
         """A commit without a row: the position alone goes on."""

@@ -187,7 +187,7 @@ class Story:
     def delete(self) -> None:
         """A user takes rows out of the source."""
         offset = self.random.randrange(max(1, *self.raw.ends.values()))
-        self.raw.delete(lambda row: row["_kafka"]["offset"] == offset, f"_kafka.offset = {offset}")
+        self.raw.delete(lambda row: row["_kafka"]["offset"] == offset, f"_kafka['offset'] = {offset}")
 
     def truncate(self) -> None:
         """The source is emptied, now or some time ago; sometimes its dead letters tell it later."""

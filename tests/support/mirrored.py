@@ -14,6 +14,10 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+import deltalake
+import pyarrow as pa
+
+from exporter.derive.job import AuditLine
 from exporter.derive.mirror import MirrorJob
 from exporter.lake.change import Change
 from exporter.lake.lake import Lake
@@ -23,8 +27,9 @@ from exporter.settings.derive_mirror import MirrorTable
 from offsets.names import AppId
 from offsets.positions import TOMBSTONE
 from offsets.ranges import TopicPartition
-from tests.support.mirror_oracle import Mirrored, Page, coordinates, mirrored
+from tests.support.mirror_oracle import UNSENT_TEXT, Mirrored, Page, coordinates, mirrored
 from tests.support.mirror_oracle import at as value_at
+from tests.support.staging import staged
 
 BEGIN = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
 DDL = "id BIGINT, at BIGINT, op STRING, changed ARRAY<STRING>, a STRING, b BIGINT, c STRUCT<x: BIGINT>"
@@ -34,6 +39,20 @@ Row = dict[str, Any]
 
 PAGE = Page(["id"], ["at"], "op", upserts=("I", "U"), patches=("P",), fields="changed")
 """Of mirrors over DDL."""
+CDC = "_cdc STRUCT<op: STRING, ts: TIMESTAMP, source: STRING, key: STRING, pos: STRING>"
+ORDERS = Page(["id"], ["_cdc.ts"], "_cdc")
+"""Of mirrors of an envelope."""
+
+
+def changed(op: str, seconds: int, **columns: Any) -> Row:
+    """A row of an envelope."""
+    at = BEGIN + timedelta(seconds=seconds)
+    return {"_cdc": {"op": op, "ts": at, "source": "public.orders", "key": None, "pos": None}, **columns}
+
+
+def silent_of(name: str) -> str:
+    """`_rescued` of a row that did not send a column."""
+    return json.dumps({name: UNSENT_TEXT})
 
 
 def applied(rows: Iterable[Row]) -> dict[Any, Row]:
@@ -134,15 +153,11 @@ class Raw:
     def _commit_to(
         self, table: Any, positions: Mapping[str, int], rows: Sequence[Row] = (), create: str | None = None
     ) -> int:
-        from pyspark.sql.types import StructType
-
         view = table.view()
-        frame = None
-        if rows:
-            schema = StructType.fromJson(json.loads(view.schema_json))
-            frame = self.session.createDataFrame([{**dict.fromkeys(schema.names), **row} for row in rows], schema)
+        adds = staged(table, rows) if rows else ()
         says = {"commit_id": uuid.uuid4().hex, "app": self.lake.app, "checked_through": view.version if view else -1}
-        return int(table.commit(Change(tuple(positions), positions, says, create=create), lambda now: None, frame))
+        change = Change(tuple(positions), positions, says, adds, create=create)
+        return int(table.commit(change, lambda now: None))
 
     def sql(self, text: str) -> None:
         """A user's statement; {t} is the table. What it takes out of the table is the caller's to say."""
@@ -157,23 +172,29 @@ class Raw:
     def version(self) -> int:
         return int(self.table.view().version)
 
+    def by_others(self, table: Any) -> deltalake.DeltaTable:
+        """A table of the lake as delta-rs has it, by which users delete and RESTORE as well: within milliseconds."""
+        return deltalake.DeltaTable(str(table.uri).removeprefix("file://"))
+
     def delete(self, doomed: Callable[[Row], bool], condition: str) -> None:
-        """A user deletes rows."""
+        """A user deletes rows. condition: as DataFusion has it."""
         self.rows = [row for row in self.rows if not doomed(row)]
-        self.sql(f"DELETE FROM {{t}} WHERE {condition}")
+        self.by_others(self.table).delete(condition)
+        self.history[self.version] = [*self.rows], {**self.ends}
 
     def restore(self, version: int) -> None:
         """RESTORE, and nothing else: the positions stay ahead of the rows."""
         self.rows = [*self.history[version][0]]
-        self.sql(f"RESTORE TABLE {{t}} TO VERSION AS OF {version}")
+        self.by_others(self.table).restore(version)
+        self.history[self.version] = [*self.rows], {**self.ends}
 
     def rewind(self, ends: Mapping[int, int]) -> list[Row]:
         """As a repair does: rows from these offsets on go, an epoch begins there. What the topic still has of them."""
         gone = [row for row in self.rows if row["_kafka"]["offset"] >= ends.get(row["_kafka"]["partition"], 1 << 60)]
         places = {coordinates(row) for row in gone}
         self.rows = [row for row in self.rows if coordinates(row) not in places]
-        beyond = " OR ".join(f"(_kafka.partition = {tp} AND _kafka.offset >= {end})" for tp, end in ends.items())
-        self.session.sql(f"DELETE FROM {self.sql_name} WHERE {beyond}")
+        beyond = " OR ".join(f"(_kafka['partition'] = {tp} AND _kafka['offset'] >= {end})" for tp, end in ends.items())
+        self.by_others(self.table).delete(beyond)
         positions: dict[str, int] = {}
         for tp, end in ends.items():
             positions |= {self.id_of(tp): TOMBSTONE, self.id_of(tp, "sealed"): end - 1}
@@ -185,7 +206,7 @@ class Raw:
             self.emptied = [
                 one for one in self.emptied if one["_kafka"]["offset"] < ends.get(one["_kafka"]["partition"], 1 << 60)
             ]  # fmt: skip
-            self.session.sql(f"DELETE FROM {self.letters.sql_name} WHERE {beyond}")
+            self.by_others(self.letters).delete(beyond)
             self._commit_to(self.letters, positions)
         return gone
 
@@ -202,8 +223,6 @@ class Raw:
 
 def mirror_rows(path: Path | str) -> list[Row]:
     """What a mirror has, by a reader that is not ours."""
-    import deltalake
-
     return deltalake.DeltaTable(str(path)).to_pyarrow_table().to_pylist()
 
 
@@ -231,17 +250,37 @@ def held(page: Page, rows: Iterable[Row], columns: Sequence[str]) -> Mirrored:
     return found
 
 
-FEW_ROWS = {"spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "false"}
-"""Of a job's session: there is nothing to adapt a plan to where a run reads a few rows."""
+def path_of(raw: Raw, job: str = "customers") -> str:
+    """Of a mirror's table."""
+    return str(raw.lake.derived(job).store.uri().removeprefix("file://"))
 
 
-def mirror_job(raw: Raw, page: Page, name: str = "customers", **more: Any) -> MirrorJob:
+def rows_of(raw: Raw, job: str, *columns: str) -> dict[Any, tuple[Any, ...]]:
+    """Id -> columns of the rows that are to be seen."""
+    rows = (row for row in by_delta_rs(path_of(raw, job)) if not row["_deleted"])
+    return {row["id"]: tuple(row[name] for name in columns) for row in rows}
+
+
+def require_clean(job: MirrorJob) -> Sequence[AuditLine]:
+    """What its audit says, which has nothing against it."""
+    lines = job.audit()
+    assert [line for line in lines if not line.clean] == []
+    return lines
+
+
+def raw_table(lake: Lake, *more: Any, **settings: Any) -> Raw:
+    """A source that is there."""
+    raw = Raw(lake, lake.session, *more, **settings)
+    raw.create()
+    return raw
+
+
+def mirror_job(raw: Raw, page: Page = PAGE, name: str = "customers", owner: str = "me", **more: Any) -> MirrorJob:
     """The job of such a mirror, as a process that starts has it. more: other settings."""
     session = raw.session.newSession()
-    for option, value in FEW_ROWS.items():
-        session.conf.set(option, value)
+    session.conf.set("spark.sql.shuffle.partitions", "1")
     table = MirrorTable(kind="mirror", source=raw.name, **vars(page), **more)
-    return MirrorJob(name, table, raw.lake, Later.of(session), "me")
+    return MirrorJob(name, table, raw.lake, Later.of(session), owner)
 
 
 def by_spark(session: Any, path: str) -> list[Row]:
@@ -250,16 +289,12 @@ def by_spark(session: Any, path: str) -> list[Row]:
 
 def by_delta_rs(path: str) -> list[Row]:
     """By DataFusion, which reads deletion vectors as well."""
-    import deltalake
-    import pyarrow
-
     query = deltalake.QueryBuilder().register("mirror", deltalake.DeltaTable(path))
-    rows: list[Row] = pyarrow.table(query.execute("SELECT * FROM mirror").read_all()).to_pylist()
+    rows: list[Row] = pa.table(query.execute("SELECT * FROM mirror").read_all()).to_pylist()
     return rows
 
 
 def by_duckdb(path: str) -> list[Row]:
-    import deltalake
     import duckdb
 
     connection = duckdb.connect()
