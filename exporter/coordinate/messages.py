@@ -6,9 +6,12 @@ by the leader and by the tables. Readers pass over keys that they do not know; a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import fields
 from typing import Annotated, Any, Literal
 
 import msgspec
+import msgspec.structs
 from msgspec import Meta, Struct
 
 from exporter.coordinate.signature import SIGNATURE_PATTERN
@@ -144,46 +147,34 @@ def schema() -> dict[str, Any]:
     }
 
 
+_WIRE: Mapping[type[Message], type[_Wire]] = {Begin: _Begin, Offer: _Offer, Ready: _Ready, Outcome: _Outcome}
+_MESSAGE = {wire: message for message, wire in _WIRE.items()}
+
+
 def _sent(message: Message) -> _Wire:
-    head: dict[str, Any] = {"v": VERSION, "app": message.app}
+    """Its fields under their names; partitions are texts, and so are claims by theirs."""
+    said = {one.name: getattr(message, one.name) for one in fields(message)}
     match message:
-        case Begin(_, leader, round_id, number):
-            return _Begin(**head, leader=leader, round_id=round_id, number=number)
-        case Ready(_, owner, round_id, partitions):
-            return _Ready(**head, owner=owner, round_id=round_id, partitions=tuple(map(str, partitions)))
-        case Outcome(_, leader, round_id, table, version, rows, landed, dropped):
-            return _Outcome(
-                **head, leader=leader, round_id=round_id, table=table, version=version, rows=rows, landed=landed,
-                dropped=dict(dropped),
-            )  # fmt: skip
+        case Ready():
+            said["partitions"] = tuple(map(str, message.partitions))
         case Offer():
-            claims = {
+            said["claims"] = {
                 str(one.tp): {**one.said, "epoch": one.epoch, "expected": one.expected, "new": one.new}
                 for one in message.claims
             }
-            return _Offer(
-                **head, id=message.id, owner=message.owner, table=message.table, table_id=message.table_id,
-                round_id=message.round_id, base_version=message.base_version, claims=claims,
-                adds=tuple(map(dict, message.adds)), fits=message.fits, manifest=message.manifest,
-            )  # fmt: skip
+    return _WIRE[type(message)](v=VERSION, **said)
 
 
-def _received(wire: _Begin | _Offer | _Ready | _Outcome) -> Message:
+def _received(wire: _Wire) -> Message:
     """Raises ValueError."""
+    said = msgspec.structs.asdict(wire)
+    del said["v"]
     match wire:
-        case _Begin():
-            return Begin(wire.app, wire.leader, wire.round_id, wire.number)
         case _Ready():
-            return Ready(wire.app, wire.owner, wire.round_id, tuple(map(_partition, wire.partitions)))
-        case _Outcome():
-            return Outcome(
-                wire.app, wire.leader, wire.round_id, wire.table, wire.version, wire.rows, wire.landed, wire.dropped
-            )
+            said["partitions"] = tuple(map(_partition, wire.partitions))
         case _Offer():
-            return Offer(
-                wire.app, wire.id, wire.owner, wire.table, wire.table_id, wire.round_id, wire.base_version,
-                tuple(_claim(tp, said) for tp, said in wire.claims.items()), wire.adds, wire.fits, wire.manifest,
-            )  # fmt: skip
+            said["claims"] = tuple(_claim(tp, one) for tp, one in wire.claims.items())
+    return _MESSAGE[type(wire)](**said)
 
 
 def _claim(tp: str, said: dict[str, Any]) -> OfferedClaim:
