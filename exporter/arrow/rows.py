@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -26,6 +28,32 @@ def patched(column: pa.Array, values: dict[int, Any]) -> pa.Array:
     rows = sorted(values)
     where = pc.is_in(numbered(len(column)), value_set=pa.array(rows, pa.int32()))
     return pc.replace_with_mask(column, where, pa.array([values[row] for row in rows], column.type))
+
+
+def nulled(column: pa.Array, rows: Iterable[int]) -> pa.Array:
+    """A column of any type with null in some rows."""
+    gone = pc.is_in(numbered(len(column)), value_set=pa.array(rows, pa.int32()))
+    return column.take(pc.if_else(gone, None, numbered(len(column))))
+
+
+def filled(column: pa.Array) -> pa.Array:
+    """A column with some value for each null, as a type without nulls has it below what is null."""
+    filler = pa.array([_zero(column.type)], column.type)
+    at = pc.if_else(column.is_null(), len(column), numbered(len(column)))
+    return pa.concat_arrays([column, filler]).take(at)
+
+
+def _zero(kind: pa.DataType) -> Any:
+    """Any value of a type without a null in it."""
+    if pa.types.is_struct(kind):
+        return {one.name: None if one.nullable else _zero(one.type) for one in kind}
+    if pa.types.is_list(kind) or pa.types.is_map(kind):
+        return []
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return "" if pa.types.is_string(kind) else b""
+    if pa.types.is_boolean(kind):
+        return False
+    return Decimal(0) if pa.types.is_decimal(kind) else 0
 
 
 def bytes_of(values: pa.BinaryArray) -> bytes:

@@ -18,10 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exporter.arrow.kafka_time import KEPT_BYTES, VALUE_BYTES
+from exporter.arrow.rows import nulled
 from exporter.core.schemas import NO_SCHEMAS, KnownSchemas, UnknownId, called, can_be
 from exporter.core.value_format import ValueFormat
 from exporter.formats.glue import InflatedValues, named_by_frames, opened, placed
-from exporter.formats.named_by_headers import NamedByHeaders, named
+from exporter.formats.named_by_headers import NamedByHeaders, indexes_of, named
 from offsets.ranges import TopicPartition
 
 HEAD = 5
@@ -209,18 +210,19 @@ def reframed(batch: pa.RecordBatch, found: Framed | None) -> pa.RecordBatch:
         sizes = pc.coalesce(batch.column(VALUE_BYTES), sizes)
         batch = batch.drop_columns([VALUE_BYTES])
     batch = batch.append_column(VALUE_BYTES, sizes).append_column(KEPT_BYTES, kept)
-    return batch.set_column(batch.schema.names.index("value"), "value", found.values)
+    return with_values(batch, found.values)
+
+
+def with_values(batch: pa.RecordBatch, values: pa.BinaryArray) -> pa.RecordBatch:
+    """The batch with other values."""
+    return batch.set_column(batch.schema.names.index("value"), "value", values)
 
 
 def readable(batch: pa.RecordBatch, found: Framed | None) -> pa.RecordBatch:
     """A batch for who reads values: null for those whose schema is decided to be unknown."""
     if found is None or not found.unknown:
         return batch
-    mask = np.zeros(batch.num_rows, np.bool_)
-    mask[list(found.unknown)] = True
-    values = batch.column("value")
-    masked = pc.if_else(pa.array(mask), pa.scalar(None, values.type), values)
-    return batch.set_column(batch.schema.names.index("value"), "value", masked)
+    return with_values(batch, nulled(batch.column("value"), list(found.unknown)))
 
 
 def row_schemas(ids: np.ndarray, places: np.ndarray | None, schemas: KnownSchemas = NO_SCHEMAS) -> RowSchemas:
@@ -266,21 +268,9 @@ def message_places(values: pa.BinaryArray, ids: np.ndarray) -> np.ndarray:
 
 
 def _place(head: bytes) -> str:
-    """Varints in zigzag: how many, then each; empty for what is none."""
-    numbers: list[int] = []
-    value = shift = 0
-    for byte in head:
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        if byte >= 0x80:
-            continue
-        numbers.append(value >> 1 if value % 2 == 0 else -1)
-        value = shift = 0
-        if min(numbers) < 0 or len(numbers) > numbers[0]:
-            break
-    if not numbers or min(numbers) < 0 or len(numbers) != numbers[0] + 1:
-        return ""
-    place = ".".join(map(str, numbers[1:]))
+    """That of the message in front of which the bytes stand; empty for what is none."""
+    found = indexes_of(head)
+    place = "" if found is None else ".".join(map(str, found[0]))
     return "" if place == "0" else place
 
 

@@ -75,7 +75,7 @@ def head_of(raw: bytes, protobuf: bool) -> Head:
     if not size or len(name) < size:
         why = f"not_framed: the header {HEADER}, of {len(raw)} bytes, is neither 00 and an id nor 01 and a GUID"
         return Head(NOTHING, why=why)
-    if protobuf and not _is_place(rest):
+    if protobuf and (indexes_of(rest) or ([], -1))[1] != len(rest):
         return Head(NOTHING, why=f"not_framed: the indexes of the message in the header {HEADER} are damaged")
     number = guid_number(name) if size == GUID_BYTES else int.from_bytes(name, "big")
     return Head(number, rest if protobuf else b"")
@@ -93,15 +93,20 @@ def last_header(lists: pa.ListArray, name: str) -> pa.BinaryArray:
     return flat.field("value").take(at.filter(last)).take(found)
 
 
-def _is_place(rest: bytes) -> bool:
-    """Whether bytes are the indexes of a message and nothing more: how many in zigzag, then each."""
+def indexes_of(raw: bytes) -> tuple[list[int], int] | None:
+    """The indexes of a message, and how many bytes they take: varints in zigzag, how many, then each; None for what is
+    none."""
     numbers: list[int] = []
     value = shift = 0
-    for byte in rest:
+    for at, byte in enumerate(raw, start=1):
         value |= (byte & 0x7F) << shift
         shift += 7
-        if byte < 0x80:
-            numbers.append(value)
-            value = shift = 0
-    ended = shift == 0 and bool(numbers)
-    return ended and all(one % 2 == 0 for one in numbers) and len(numbers) == numbers[0] // 2 + 1
+        if byte >= 0x80:
+            continue
+        if value % 2:
+            return None
+        numbers.append(value >> 1)
+        value = shift = 0
+        if len(numbers) > numbers[0]:
+            return numbers[1:], at
+    return None

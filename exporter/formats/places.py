@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from exporter.arrow.rows import nulled
 from exporter.core.schemas import KnownSchemas
 from exporter.core.value_format import ValueFormat
 from exporter.formats.avro.writers import Writers
-from exporter.formats.frames import HEAD, message_places
+from exporter.formats.frames import HEAD, message_places, with_values
 from exporter.formats.json_schema.roots import choices, chosen
 
 Places = np.ndarray
@@ -66,9 +66,4 @@ def emptied(batch: pa.RecordBatch, form: ValueFormat, schemas: KnownSchemas) -> 
         return batch
     values = batch.column("value")
     rows = Writers(form, schemas).nulls(values)
-    if not len(rows):
-        return batch
-    mask = np.zeros(len(values), bool)
-    mask[rows] = True
-    masked = pc.if_else(pa.array(mask), pa.scalar(None, values.type), values)
-    return batch.set_column(batch.schema.names.index("value"), "value", masked)
+    return with_values(batch, nulled(values, rows)) if len(rows) else batch

@@ -234,7 +234,7 @@ def test_a_required_field_that_is_missing_is_a_reason(place: Place) -> None:
 @each_format
 def test_no_batch_and_an_empty_one(place: Place) -> None:
     """No values are no rows, of the right types."""
-    assert read(place, []).refused == {}
+    assert read(place, []).refused == {} == read(place, [], columns=REQUIRED).refused
     assert read(place, [], TYPED).time is not None
 
 

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 AT_MS = 1_769_860_800_000
+KAFKA_US = AT_MS * 1000
 """2026-01-31T12:00:00Z."""
 DAY = 20_484
 """2026-01-31 in days since 1970."""

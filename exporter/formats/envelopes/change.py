@@ -25,40 +25,31 @@ class ToldOfChange(NamedTuple):
     pos: str | None
 
 
-class RowChange(NamedTuple):
-    """member: of the envelope, which has the row. image: the row.
-
-    text: of it, where that is no part of the envelope's own text.
-    """
-
-    told: ToldOfChange
-    member: str
-    image: Mapping[str, Any]
-    text: bytes | None = None
-
-
 class Image(NamedTuple):
     """A row as an envelope has it. member: of the envelope. text: of the row, where that is no part of its text."""
 
     member: str
-    image: Mapping[str, Any]
+    value: Mapping[str, Any]
     text: bytes | None = None
+
+
+class RowChange(NamedTuple):
+    """What was done, and the row that it left, or took."""
+
+    told: ToldOfChange
+    image: Image
 
 
 class Envelope(Protocol):
     """One kind of envelopes, whose values strict.parsed has given.
 
     members: what stands at the top of it beside rows: event times may be read from there. holder: the member that says
-    where a change was made, by texts of these names.
+    where a change was made, by texts of these names: the table's own is the last one (named).
     """
 
     members: frozenset[str]
     holder: str
     names: tuple[str, ...]
-
-    def named(self, texts: Sequence[str | None]) -> str | None:
-        """The source that the texts of `names` make up, `schema.table`; None if they do not."""
-        ...
 
     def change(self, doc: Mapping[str, Any]) -> RowChange:
         """Raises DeadLetter for what gives no row."""
@@ -69,22 +60,30 @@ class Envelope(Protocol):
         ...
 
 
+def named(texts: Sequence[str | None]) -> str | None:
+    """The source that the texts of an envelope's `names` make up: `schema.table`, by the first one that says what the
+    table stands in; None if they do not."""
+    above, name = next(filter(None, texts[:-1]), None), texts[-1]
+    return f"{above}.{name}" if above and name else None
+
+
 def source_in(envelope: Envelope, holder: Mapping[str, Any]) -> str | None:
     """The source that an envelope names. Raises DeadLetter."""
-    return envelope.named([text_at(holder, f"$.{envelope.holder}", name) for name in envelope.names])
+    return named([text_at(holder, f"$.{envelope.holder}", name) for name in envelope.names])
 
 
 def cdc_array(changes: Sequence[ToldOfChange]) -> pa.StructArray:
-    """`_cdc` of rows, without keys, which no value has."""
-    ops, times, sources, positions = zip(*changes, strict=True) if changes else ((), (), (), ())
-    texts = pa.string()
-    columns = [
-        pa.array(ops, texts),
-        pa.array(times, pa.int64()).cast(US),
-        pa.array(sources, texts),
-        pa.nulls(len(changes), texts),
-        pa.array(positions, texts),
-    ]
+    """`_cdc` of rows. No value has a key."""
+    ops, times, *others = zip(*changes, strict=True) if changes else ((), (), (), ())
+    sources, positions = (pa.array(texts, pa.string()) for texts in others)
+    return cdc_of(pa.array(ops, pa.string()), pa.array(times, pa.int64()), sources, positions)
+
+
+def cdc_of(
+    ops: pa.StringArray, times: pa.Int64Array, sources: pa.StringArray, positions: pa.StringArray
+) -> pa.StructArray:
+    """`_cdc` of its columns, times in microseconds, without keys."""
+    columns = [ops, times.cast(US), sources, pa.nulls(len(ops), pa.string()), positions]
     return pa.StructArray.from_arrays(columns, fields=list(CDC_TYPE))
 
 
@@ -137,11 +136,6 @@ def position(doc: Mapping[str, Any], path: str, names: Sequence[str]) -> str:
             raise DeadLetter(f"bad_envelope: {path}.{name} is {kind_of(found)}, neither a text nor an integer")
         parts += [] if found is None else [str(found)]
     return ":".join(parts)
-
-
-def dotted(above: str | None, name: str | None) -> str | None:
-    """A name with what it stands in; None if one is missing or empty."""
-    return f"{above}.{name}" if above and name else None
 
 
 def unknown_op(path: str, op: str) -> DeadLetter:

@@ -23,8 +23,9 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 import pyarrow as pa
 
-from exporter.formats.envelopes.strict import DeadLetter, kind_of, parsed, written
+from exporter.formats.envelopes.strict import DeadLetter, kind_of, parsed
 from exporter.formats.envelopes.unavailable import is_unavailable
+from exporter.formats.json.parts import compact, every_member
 from exporter.formats.json.text import PARSE_ERRORS, TOO_DEEP, too_deep
 from exporter.text import shorten
 
@@ -92,7 +93,7 @@ def payload_of(raw: bytes, debezium: bool) -> Payload:
 
 def _parts(raw: bytes) -> tuple[bytes, bytes]:
     """The two members of a value that has no others, and no member twice. Raises ValueError."""
-    outer = _outer(raw)
+    outer = every_member(raw)
     parts = {str(name): bytes(text) for name, text in outer.items()}
     if len(outer) != len(parts) or parts.keys() != PARTS:
         raise ValueError("other members")
@@ -125,25 +126,12 @@ def _why_not(doc: Mapping[str, Any], debezium: bool) -> str:
     """The reason of a value that is JSON and no payload with its schema."""
     if doc.keys() != PARTS:
         return f"no_envelope: $ has {shorten(', '.join(doc)) or 'no members'}, not schema and payload alone"
-    node = meant_by(written(doc["schema"]), debezium)
+    node = meant_by(compact(doc["schema"]), debezium)
     if isinstance(node, str):
         return node
     if doc["payload"] is None:
         return "tombstone: the payload is null"
     return f"not_object: $.payload is {kind_of(doc['payload'])}"
-
-
-class _Key(str):
-    """A key that is equal to itself only: a dict keeps those that occur twice."""
-
-    __slots__ = ()
-    __hash__ = object.__hash__
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-
-_outer = msgspec.json.Decoder(dict[_Key, msgspec.Raw], dec_hook=lambda _kind, text: _Key(text)).decode
 
 
 @lru_cache(SCHEMAS_KEPT)
@@ -157,8 +145,8 @@ def meant_by(raw: bytes, debezium: bool) -> Node | str | None:
             return TOO_DEEP
         return _node(parsed(raw), "$.schema", {**_NAMED, **_DEBEZIUM} if debezium else _NAMED)
     except DeadLetter as refused:
-        code, _, what = str(refused).partition(": ")
-        return str(refused) if code == "bad_schema" else f"bad_schema: $.schema: {code}: {what}"
+        reason = str(refused)
+        return reason if reason.startswith("bad_schema: ") else f"bad_schema: $.schema: {reason}"
 
 
 def meant(node: Node, value: Any) -> Any:

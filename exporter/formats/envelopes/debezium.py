@@ -8,7 +8,7 @@ Everything else in the envelope is for ordering and is not kept. Of MongoDB the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -20,7 +20,6 @@ from exporter.formats.envelopes.change import (
     Image,
     RowChange,
     ToldOfChange,
-    dotted,
     micros_at,
     object_at,
     position,
@@ -34,11 +33,8 @@ from exporter.formats.envelopes.strict import DeadLetter, kind_of
 OPS = {"c": INSERT, "r": SNAPSHOT, "u": UPDATE, "d": DELETE}
 TIMES = (("source", "ts_us", 1), ("source", "ts_ms", 1_000), ("", "ts_us", 1), ("", "ts_ms", 1_000))
 """Where the time of a change may stand: the first one that is there. (member, name, microseconds of its unit)."""
-POSITIONS = (("file", "pos", "row"), ("lsn",), ("commit_lsn", "change_lsn", "event_serial_no"), ("commit_scn", "scn"))
-"""What orders the changes of a source: MySQL, PostgreSQL, SQL Server, Oracle; the first one whose first member is."""
-
-MONGO_POSITION = ("ord", "ts_ms")
-"""The same of MongoDB; shown the other way round."""
+IMAGES = ("after", "before")
+"""Where rows stand: that of a delete in the second one."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 TRUNCATED = "cdc_truncate"
 """The code of a record that says that a table was emptied."""
@@ -50,11 +46,14 @@ class Debezium:
     members: frozenset[str] = frozenset({"source", "op", "ts_ms", "ts_us", "ts_ns", "transaction"})
     holder: str = "source"
     names: tuple[str, ...] = ("schema", "db", "table")
-
-    def named(self, texts: Sequence[str | None]) -> str | None:
-        """See Envelope."""
-        schema, db, table = texts
-        return dotted(schema or db, table)
+    positions: tuple[tuple[str, tuple[str, ...]], ...] = (
+        ("file", ("file", "pos", "row")),
+        ("lsn", ("lsn",)),
+        ("commit_lsn", ("commit_lsn", "change_lsn", "event_serial_no")),
+        ("commit_scn", ("commit_scn", "scn")),
+    )
+    """What orders the changes of a source: MySQL, PostgreSQL, SQL Server, Oracle. (member, what is shown): the first
+    one whose member is there."""
 
     def change(self, doc: Mapping[str, Any]) -> RowChange:
         """See Envelope."""
@@ -67,23 +66,22 @@ class Debezium:
             raise DeadLetter(truncated(name, doc) if op == "t" else f"cdc_message: {_prefix(doc)}")
         if op not in OPS:
             raise unknown_op("$.op", op)
-        member = "before" if op == "d" else "after"
-        image, text = self._image(doc, op, member)
-        told = ToldOfChange(OPS[op], time_of(doc, source), name, self._position(source))
-        return RowChange(told, member, image, text)
+        member = IMAGES[op == "d"]
+        image = self._image(doc, op, member)
+        return RowChange(ToldOfChange(OPS[op], time_of(doc, source), name, self._position(source)), image)
 
     def former(self, doc: Mapping[str, Any]) -> Image | None:
         """See Envelope."""
         if doc.get("op") != "u" or doc.get("before") is None:
             return None
-        return Image("before", *self._image(doc, "u", "before"))
+        return self._image(doc, "u", "before")
 
-    def _image(self, doc: Mapping[str, Any], _op: str, member: str) -> tuple[Mapping[str, Any], bytes | None]:
-        return object_at(doc, member, "no_image"), None
+    def _image(self, doc: Mapping[str, Any], _op: str, member: str) -> Image:
+        return Image(member, object_at(doc, member, "no_image"))
 
     def _position(self, source: Mapping[str, Any]) -> str | None:
-        for names in POSITIONS:
-            if source.get(names[0]) is not None:
+        for member, names in self.positions:
+            if source.get(member) is not None:
                 gtid = text_at(source, "$.source", "gtid")
                 return position(source, "$.source", names) + (f"@{gtid}" if gtid else "")
         return None
@@ -93,31 +91,21 @@ class DebeziumMongo(Debezium):
     """Of MongoDB. A delete that tells nothing of its document is a row without fields: the record's key names it."""
 
     names: tuple[str, ...] = ("db", "collection")
+    positions: tuple[tuple[str, tuple[str, ...]], ...] = (("ord", ("ts_ms", "ord")),)
 
-    def named(self, texts: Sequence[str | None]) -> str | None:
-        """See Envelope."""
-        above, name = texts
-        return dotted(above, name)
-
-    def _image(self, doc: Mapping[str, Any], op: str, member: str) -> tuple[Mapping[str, Any], bytes | None]:
+    def _image(self, doc: Mapping[str, Any], op: str, member: str) -> Image:
         found = doc.get(member)
         if found is None and op == "d":
-            return {}, b"{}"
+            return Image(member, {}, b"{}")
         if found is None:
             code = "partial_update" if op == "u" else "no_image"
             raise DeadLetter(f"{code}: $.{member} is null or missing")
         if type(found) is not str:
             raise DeadLetter(f"bad_envelope: $.{member} is {kind_of(found)}, not a text")
         try:
-            return plain_document(found)
+            return Image(member, *plain_document(found))
         except DeadLetter as refused:
-            code, _, what = str(refused).partition(": ")
-            raise DeadLetter(f"{code}: $.{member}: {what}") from None
-
-    def _position(self, source: Mapping[str, Any]) -> str | None:
-        if source.get(MONGO_POSITION[0]) is None:
-            return None
-        return position(source, "$.source", MONGO_POSITION[::-1])
+            raise refused.within(f"$.{member}") from None
 
 
 def time_of(doc: Mapping[str, Any], source: Mapping[str, Any]) -> int | None:

@@ -6,7 +6,7 @@ record-type control             cdc_control
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from exporter.formats.envelopes.change import (
@@ -17,7 +17,6 @@ from exporter.formats.envelopes.change import (
     Image,
     RowChange,
     ToldOfChange,
-    dotted,
     held,
     object_at,
     position,
@@ -41,11 +40,6 @@ class Dms:
     holder: str = "metadata"
     names: tuple[str, ...] = ("schema-name", "table-name")
 
-    def named(self, texts: Sequence[str | None]) -> str | None:
-        """See Envelope."""
-        above, name = texts
-        return dotted(above, name)
-
     def change(self, doc: Mapping[str, Any]) -> RowChange:
         """See Envelope."""
         metadata = object_at(doc, "metadata", "no_envelope")
@@ -60,9 +54,9 @@ class Dms:
         member = "before-image" if op == "delete" and doc.get("data") is None else "data"
         if doc.get(member) is None:
             raise DeadLetter("no_image: $.data is null or missing")
-        image = object_at(doc, member, "no_image")
+        image = Image(member, object_at(doc, member, "no_image"))
         pos = position(metadata, AT, POSITION) or None
-        return RowChange(ToldOfChange(OPS[op], _time(metadata), source, pos), member, image)
+        return RowChange(ToldOfChange(OPS[op], _time(metadata), source, pos), image)
 
     def former(self, doc: Mapping[str, Any]) -> Image | None:
         """See Envelope."""

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from exporter.arrow.rows import nulled
 from exporter.formats.envelopes.unavailable import PLACEHOLDER_BYTES, TEXTS, is_list, is_unavailable
 
 SIZES = pa.array([1, len(PLACEHOLDER_BYTES)], pa.int32())
@@ -47,7 +47,7 @@ class Hidden:
                 rows = [row for row in rows if flags[row]]
             if not rows:
                 continue
-            columns[at] = _nulled(column, rows)
+            columns[at] = nulled(column, rows)
             for row in rows:
                 name = json.dumps(self._fields[at].name, ensure_ascii=False)
                 members.setdefault(row, []).append(f"{name}:{_written(_plain(column[row])).decode()}")
@@ -115,10 +115,3 @@ def _as_json(value: Any) -> Any:
     if type(value) is dict:
         return {name: _as_json(item) for name, item in value.items()}
     return [_as_json(item) for item in value] if type(value) is list else value
-
-
-def _nulled(column: pa.Array, rows: list[int]) -> pa.Array:
-    """A column with null in some rows."""
-    at, gone = np.arange(len(column)), np.zeros(len(column), bool)
-    gone[rows] = True
-    return column.take(pa.array(at, mask=gone))

@@ -32,8 +32,7 @@ class Mongo:
                 texts.append(b"{}" if text is None else plain_document(text)[1])
                 kept.append(row)
             except DeadLetter as bad:
-                code, _, what = str(bad).partition(": ")
-                refused[row] = f"{code}: $.{'before' if is_deleted else 'after'}: {what}"
+                refused[row] = str(bad.within(f"$.{'before' if is_deleted else 'after'}"))
         read = self._reader.read(pa.array(texts, pa.binary()))
         refused.update({kept[at]: reason for at, reason in read.refused.items()})
         taken = pa.array([kept[at] for at in read.rows.to_pylist()], pa.int32())

@@ -25,7 +25,8 @@ from typing import Any
 
 import msgspec
 
-from exporter.formats.envelopes.strict import parsed, written
+from exporter.formats.envelopes.strict import parsed
+from exporter.formats.json.parts import compact
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _WHOLE = re.compile(r"-?[0-9]{1,19}")
@@ -47,7 +48,7 @@ def plain_document(text: str) -> tuple[Mapping[str, Any], bytes]:
     if "$" not in text and "\\u" not in text:
         return value, raw
     plain = {name: plain_value(item) for name, item in value.items()}
-    return plain, written(plain)
+    return plain, compact(plain)
 
 
 def _quoted(text: str) -> str:

@@ -9,23 +9,17 @@ it is proven to be JSON in which no key occurs twice.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from exporter.core.value_format import ValueFormat
-from exporter.formats.envelopes.change import Envelope, RowChange, source_in
+from exporter.formats.envelopes.change import Envelope, source_in
 from exporter.formats.envelopes.connect import Payload, payload_of
 from exporter.formats.envelopes.debezium import Debezium, DebeziumMongo
 from exporter.formats.envelopes.dms import Dms
 from exporter.formats.envelopes.strict import DeadLetter, parsed
 
-ENVELOPES: Mapping[str, Envelope] = {"debezium": Debezium(), "debezium_mongo": DebeziumMongo(), "dms": Dms()}
-
-
-class OpenedEnvelope(NamedTuple):
-    """payload: with all that is in the value. change: None where there is no envelope."""
-
-    payload: Payload
-    change: RowChange | None
+DEBEZIUM: Mapping[str, Debezium] = {"debezium": Debezium(), "debezium_mongo": DebeziumMongo()}
+ENVELOPES: Mapping[str, Envelope] = {**DEBEZIUM, "dms": Dms()}
 
 
 class Opening:
@@ -41,11 +35,6 @@ class Opening:
         if raw is None:
             raise DeadLetter("tombstone: the value is null")
         return payload_of(raw, self._debezium_types) if self._connect else Payload(raw, parsed(raw), None)
-
-    def opened(self, raw: bytes | None) -> OpenedEnvelope:
-        """All of a value. Raises DeadLetter."""
-        payload = self.payload(raw)
-        return OpenedEnvelope(payload, None if self.envelope is None else self.envelope.change(payload.value))
 
     def source(self, doc: Mapping[str, Any]) -> str | None:
         """The source that an envelope names; None if it names none."""

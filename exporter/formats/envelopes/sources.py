@@ -8,10 +8,9 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exporter.arrow.kafka_time import US
-from exporter.arrow.own_columns import CDC_TYPE
 from exporter.arrow.years import US_FIRST, US_LAST
-from exporter.formats.envelopes.debezium import MONGO_POSITION, OPS, POSITIONS, TIMES
+from exporter.formats.envelopes.change import cdc_of
+from exporter.formats.envelopes.debezium import OPS, TIMES, Debezium
 from exporter.formats.envelopes.unavailable import sends_flags
 
 
@@ -20,39 +19,38 @@ class BadEnvelope(Exception):
 
 
 class Changes(NamedTuple):
-    """names: of sources. ts: microseconds. All may be null."""
+    """names: of sources. ts: microseconds. All may be null. beyond: the rows whose time no table holds."""
 
     names: pa.StringArray
     ts: pa.Int64Array
     positions: pa.StringArray
+    beyond: Sequence[int]
 
     def array(self, ops: pa.StringArray) -> pa.StructArray:
         """`_cdc` of records with these ops, without keys; of others than `OPS` it has none."""
         told = pa.array(list(OPS.values())).take(pc.index_in(ops, pa.array(list(OPS))))
-        sides = [told, self.ts.cast(US), self.names, pa.nulls(len(ops), pa.string()), self.positions]
-        return pa.StructArray.from_arrays(sides, fields=list(CDC_TYPE))
+        return cdc_of(told, self.ts, self.names, self.positions)
 
 
 class SourceTexts:
     """Reads them of records of one type."""
 
-    def __init__(self, record: pa.StructType, mongo: bool) -> None:
+    def __init__(self, record: pa.StructType, envelope: Debezium) -> None:
         """Raises BadEnvelope."""
         at = record.get_field_index("source")
         source = record.field(at).type if at >= 0 else pa.struct([])
         if not pa.types.is_struct(source):
             raise BadEnvelope(f"bad_envelope: $.source is {source}, not an object")
-        self._mongo = mongo
-        self._texts = [
-            _path(source, name, pa.types.is_string)
-            for name in (("db", "collection") if mongo else ("schema", "db", "table"))
-        ]
+        self._source = source
+        self._texts = [_path(source, name, pa.types.is_string) for name in envelope.names]
         self._times = [
             (_path(source if holder else record, name, pa.types.is_integer, holder), unit)
             for holder, name, unit in TIMES
         ]
-        groups = (MONGO_POSITION,) if mongo else POSITIONS
-        self._positions = [[_path(source, name, _in_position) for name in names] for names in groups]
+        self._positions = [
+            (_path(source, member, _in_position), [_path(source, name, _in_position) for name in names])
+            for member, names in envelope.positions
+        ]
         texts = {field.name for field in source if pa.types.is_string(field.type)}
         self._senders = [["source", name] if name in texts else None for name in ("connector", "version")]
         self._gtid = _path(source, "gtid", pa.types.is_string)
@@ -61,8 +59,7 @@ class SourceTexts:
         """The source of each record, null where it names none."""
         parts = [_at(record, path, pa.string()) for path in self._texts]
         parts = [pc.if_else(pc.equal(part, ""), None, part) for part in parts]
-        first = parts[0] if self._mongo else pc.coalesce(parts[0], parts[1])
-        return pc.binary_join_element_wise(first, parts[-1], ".")
+        return pc.binary_join_element_wise(pc.coalesce(*parts[:-1]), parts[-1], ".")
 
     def flags(self, record: pa.StructArray) -> list[bool]:
         """Whether 28 times true may stand for an array, in each record."""
@@ -70,32 +67,36 @@ class SourceTexts:
                  for path in self._senders]  # fmt: skip
         return [sends_flags(connector, version) for connector, version in zip(*sides, strict=True)]
 
-    def changes(self, record: pa.StructArray, bad: dict[int, str]) -> Changes:
-        """bad: gets those whose time no table holds."""
-        return Changes(self.names(record), self._moments(record, bad), self._places(record))
+    def plain(self, record: pa.StructArray) -> pa.StructArray:
+        """The sources with nothing but their texts and integers."""
+        told = [field.name for field in self._source if _in_position(field.type)]
+        columns = [pc.struct_field(record, ["source", name]) for name in told]
+        return pa.table(columns, told).to_struct_array().combine_chunks() if told else pa.nulls(len(record))
 
-    def _moments(self, record: pa.StructArray, bad: dict[int, str]) -> pa.Int64Array:
-        micros = pa.nulls(len(record), pa.int64())
+    def changes(self, record: pa.StructArray) -> Changes:
+        """What is told of each record."""
+        micros, beyond = self._moments(record)
+        return Changes(self.names(record), micros, self._places(record), beyond)
+
+    def _moments(self, record: pa.StructArray) -> tuple[pa.Int64Array, list[int]]:
+        micros, found = pa.nulls(len(record), pa.int64()), list[int]()
         for path, unit in self._times:
             if path is None or not micros.null_count:
                 continue
             sent = _at(record, path, pa.int64())
-            beyond = pc.and_(micros.is_null(), _outside(sent, unit))
-            for row in pc.indices_nonzero(beyond).to_pylist():
-                bad.setdefault(row, f"bad_envelope: $.{'.'.join(path)} lies outside the years 1 to 9999 in UTC")
-            safe = pc.if_else(_outside(sent, unit), 0, sent)
-            micros = pc.coalesce(micros, pc.multiply(safe, unit))
-        return micros
+            outside = _outside(sent, unit)
+            found += pc.indices_nonzero(pc.and_(micros.is_null(), outside)).to_pylist()
+            micros = pc.coalesce(micros, pc.multiply(pc.if_else(outside, 0, sent), unit))
+        return micros, found
 
     def _places(self, record: pa.StructArray) -> pa.StringArray:
         """The position of each record in its source."""
         found = pa.nulls(len(record), pa.string())
-        for group in self._positions:
-            if group[0] is None or not found.null_count:
+        for needed, group in self._positions:
+            if needed is None or not found.null_count:
                 continue
-            parts = [_at(record, path, pa.string()) for path in group if path is not None]
-            told = _by_colons(parts[::-1] if self._mongo else parts)
-            found = pc.coalesce(found, pc.if_else(parts[0].is_valid(), told, None))
+            told = _by_colons([_at(record, path, pa.string()) for path in group if path is not None])
+            found = pc.coalesce(found, pc.if_else(pc.struct_field(record, needed).is_valid(), told, None))
         gtid = _at(record, self._gtid, pa.string())
         more = pc.binary_join_element_wise(found, pc.if_else(pc.equal(gtid, ""), None, gtid), "@")
         return pc.coalesce(more, found)

@@ -8,36 +8,23 @@ changed. The words of a refusal are those of the JSON format.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from exporter.formats.json.judge import TOO_MANY, VALUES_MAX, too_many_values
-from exporter.formats.json.text import (
-    DIGITS_MAX,
-    NOT_OBJECT,
-    PARSE_ERRORS,
-    TOO_DEEP,
-    not_utf8,
-    refuse_constant,
-    too_deep,
-)
+from exporter.formats.json.text import DIGITS_MAX, NOT_OBJECT, NotStrict, StrictJson, too_deep
 from exporter.formats.json.unknown import plain
-from exporter.text import shorten
-
-written = msgspec.json.encode
-"""The compact text of a value that parsed() gave, or that was made of such."""
-members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-"""The members of a proven object, each with its bytes as sent."""
-
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class DeadLetter(Exception):
     """One record is a dead letter; the text is the reason: a code, a colon, and a path where there is one."""
+
+    def within(self, path: str) -> DeadLetter:
+        """The same of the record in which that stands, at a path."""
+        code, _, what = str(self).partition(": ")
+        return DeadLetter(f"{code}: {path}: {what}")
 
 
 def parsed(raw: bytes) -> dict[str, Any]:
@@ -45,41 +32,12 @@ def parsed(raw: bytes) -> dict[str, Any]:
     if len(raw) > VALUES_MAX and too_many_values(raw):
         raise DeadLetter(TOO_MANY)
     found = None if too_deep(raw) else plain(raw)
-    value = _exact(raw) if found is None else found[1]
+    try:
+        value = StrictJson(_whole, _fraction).read(raw) if found is None else found[1]
+    except NotStrict as bad:
+        raise DeadLetter(str(bad)) from None
     if type(value) is not dict:
         raise DeadLetter(NOT_OBJECT)
-    return value
-
-
-def _exact(raw: bytes) -> Any:
-    """The same of any JSON, where msgspec is in doubt: by the standard library, which words the reason."""
-    twins: list[str] = []
-
-    def made(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) != len(pairs):
-            left = list(found)
-            twins.append(next(key for key, _ in pairs if not left or key != left.pop(0)))
-        return found
-
-    try:
-        text = raw.decode()
-        if too_deep(raw):
-            raise DeadLetter(TOO_DEEP)
-        value = json.loads(
-            text, parse_int=_whole, parse_float=_fraction, parse_constant=refuse_constant, object_pairs_hook=made
-        )
-        if _SURROGATE.search(text):
-            json.dumps(value, ensure_ascii=False, default=str).encode()
-    except UnicodeDecodeError as bad:
-        raise DeadLetter(not_utf8(bad)) from None
-    except UnicodeEncodeError:
-        raise DeadLetter("not_json: half of a surrogate pair") from None
-    except PARSE_ERRORS as bad:
-        blank = not raw.strip(b" \t\n\r")
-        raise DeadLetter("not_json: the value is empty" if blank else f"not_json: {shorten(str(bad))}") from None
-    if twins:
-        raise DeadLetter(f"duplicate_key: {shorten(twins[0])!r} occurs twice in one object")
     return value
 
 

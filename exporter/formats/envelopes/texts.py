@@ -16,20 +16,20 @@ from typing import Any, NamedTuple
 import msgspec
 import pyarrow as pa
 
-from exporter.arrow.rows import patched
 from exporter.core.columns import JsonText
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
 from exporter.formats.cased import Spelling, Unclear
-from exporter.formats.envelopes.change import Envelope, ToldOfChange, cdc_array, with_before
+from exporter.formats.envelopes.change import Envelope, Image, ToldOfChange, cdc_array, named, with_before
 from exporter.formats.envelopes.connect import Fields, Node, Payload, day_of, meant
 from exporter.formats.envelopes.former import FormerTexts, of_former
 from exporter.formats.envelopes.opening import Opening, text_on
-from exporter.formats.envelopes.strict import DeadLetter, members, written
+from exporter.formats.envelopes.strict import DeadLetter
 from exporter.formats.envelopes.times import EnvelopeTime
-from exporter.formats.envelopes.unavailable import sends_flags, unavailable
+from exporter.formats.envelopes.unavailable import sends_flags, unavailable, with_members
 from exporter.formats.format import Format, Read
+from exporter.formats.json.parts import compact, members_of
 from exporter.formats.json.text import PARSE_ERRORS
 from exporter.formats.marks import is_evolved
 from exporter.formats.said import SaidType
@@ -170,11 +170,11 @@ class EnvelopedReader:
         cdc = None if self._opening.envelope is None else cdc_array([one.told for one in good if one.told])
         if cdc is not None and self._former is not None:
             cdc = with_before(cdc, self._former.told([one.former for one in good]))
-        hidden = {at: self._rescued(read.rescued[at].as_py(), one.hidden) for at, one in enumerate(good) if one.hidden}
+        hidden = {at: one.hidden.decode() for at, one in enumerate(good) if one.hidden}
         return replace(
             read,
             rows=pa.array([rows[at] for at in kept], pa.int32()),
-            rescued=patched(read.rescued, hidden),
+            rescued=with_members(read.rescued, hidden),
             refused=refused,
             time=read.time if self._time is None else self._time.array([one.time for one in good]),
             truncated=read.truncated + sum(one.cut for one in good),
@@ -183,16 +183,15 @@ class EnvelopedReader:
 
     def _row(self, raw: bytes | None) -> _Row:
         """Raises DeadLetter or Unclear."""
-        payload, change = self._opening.opened(raw)
-        if change is None:
+        payload, envelope = self._opening.payload(raw), self._opening.envelope
+        if envelope is None:
             text, hidden = self._text(payload.raw, payload.value, payload.node)
             return _Row(text, None, None, False, hidden)
+        change = envelope.change(payload.value)
         if self._route is not None and not self._said.fits(self._route(payload.value, change.told)):
             raise DeadLetter(self._said.mismatch)
         time, cut = (None, False) if self._time is None else self._time.read(payload.value)
-        sent = bytes(members(payload.raw)[change.member]) if change.text is None else change.text
-        node = payload.node.nodes.get(change.member) if isinstance(payload.node, Fields) else None
-        text, hidden = self._text(sent, change.image, node, _sends_flags(payload.value))
+        text, hidden = self._image_text(payload, change.image, _sends_flags(payload.value))
         return _Row(text, change.told, time, cut, hidden, self._before(payload, text))
 
     def _before(self, payload: Payload, text: bytes) -> tuple[bytes, frozenset[str]] | None:
@@ -203,14 +202,18 @@ class EnvelopedReader:
             found = self._opening.envelope.former(payload.value)
             if found is None:
                 return None
-            sent = bytes(members(payload.raw)[found.member]) if found.text is None else found.text
-            node = payload.node.nodes.get(found.member) if isinstance(payload.node, Fields) else None
-            was, now = members(self._text(sent, found.image, node)[0]), members(text)
+            was, now = members_of(self._image_text(payload, found)[0]), members_of(text)
         except (DeadLetter, Unclear):
             return None
         both = self._former.names & was.keys() & now.keys()
         names = [name for name in both if bytes(was[name]) != bytes(now[name])]
-        return (written({name: was[name] for name in names}), frozenset(names)) if names else None
+        return (compact({name: was[name] for name in names}), frozenset(names)) if names else None
+
+    def _image_text(self, payload: Payload, image: Image, flags: bool = True) -> tuple[bytes, bytes]:
+        """As `_text`, of the row in an envelope."""
+        sent = bytes(members_of(payload.raw)[image.member]) if image.text is None else image.text
+        node = payload.node.nodes.get(image.member) if isinstance(payload.node, Fields) else None
+        return self._text(sent, image.value, node, flags)
 
     def _text(
         self, sent: bytes, image: Mapping[str, Any], node: Node | None, flags: bool = True
@@ -223,7 +226,7 @@ class EnvelopedReader:
         if isinstance(node, Fields):
             changed = {name: meant(inner, image[name]) for name, inner in node.nodes.items() if name in image}
         if self._wanted.spelling is not None and (names := self._wanted.spelling.spelled(image, "$")):
-            sent = written({names.get(name, name): part for name, part in members(sent).items()})
+            sent = compact({names.get(name, name): part for name, part in members_of(sent).items()})
             image, changed = ({names.get(name, name): one for name, one in some.items()} for some in (image, changed))
         for name in self._wanted.days:
             if type(image.get(name)) is int:
@@ -235,16 +238,10 @@ class EnvelopedReader:
         hidden = unavailable(image, self._wanted.read, flags)
         if not changed and not hidden:
             return sent, b""
-        parts: dict[str, Any] = members(sent)
+        parts: dict[str, Any] = members_of(sent)
         kept = {name: parts[name] for name in hidden}
         row = {name: item for name, item in {**parts, **changed}.items() if name not in kept}
-        return written(row), written(kept)[1:-1] if kept else b""
-
-    @staticmethod
-    def _rescued(text: str | None, hidden: bytes) -> str:
-        """What is in `_rescued`, and more. The two have no field in common."""
-        inside = text[1:-1] if text else ""
-        return "{" + inside + ("," if inside else "") + hidden.decode() + "}"
+        return compact(row), compact(kept)[1:-1] if kept else b""
 
 
 def _sends_flags(doc: Mapping[str, Any]) -> bool:
@@ -315,6 +312,6 @@ def _glance(envelope: Envelope | None, path: list[str], form: ValueFormat) -> Ca
             found = found.f
         if type(found) is str or envelope is None:
             return str(found)
-        return envelope.named([getattr(found, f"f{at}") for at in range(len(envelope.names))])
+        return named([getattr(found, f"f{at}") for at in range(len(envelope.names))])
 
     return glance

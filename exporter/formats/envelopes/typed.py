@@ -2,41 +2,41 @@
 
     Typed {before, after, source, op, ts_ms} ── the rows, by their ops ── fit ── Read, with what was done to each
 
-It says of a record what the reading of JSON envelopes does (debezium.py), in the same words. Of MongoDB the rows are
-texts, which the reader of JSON reads. A field that a writer's envelope has with another type than it must have refuses
-all records of this writer.
+It finds the records that give no row; why they give none says what reads envelopes of JSON (debezium.py). Of MongoDB
+the rows are texts, which the reader of JSON reads. A field that a writer's envelope has with another type than it must
+have refuses all records of this writer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exporter.arrow.rows import patched
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
 from exporter.formats.cased import Unclear
-from exporter.formats.envelopes.change import with_before
-from exporter.formats.envelopes.debezium import OPS, truncated
+from exporter.formats.envelopes.change import named, with_before
+from exporter.formats.envelopes.debezium import IMAGES, OPS, Debezium
 from exporter.formats.envelopes.former import asked_before, of_former, told_of
 from exporter.formats.envelopes.hidden import Hidden
 from exporter.formats.envelopes.images import Mongo
-from exporter.formats.envelopes.opening import ENVELOPES
-from exporter.formats.envelopes.sources import BadEnvelope, SourceTexts
+from exporter.formats.envelopes.opening import DEBEZIUM, ENVELOPES
+from exporter.formats.envelopes.sources import BadEnvelope, Changes, SourceTexts
+from exporter.formats.envelopes.strict import DeadLetter
 from exporter.formats.envelopes.texts import time_in
+from exporter.formats.envelopes.unavailable import with_members
 from exporter.formats.format import Read
 from exporter.formats.typed.asked import TypedAsked
 from exporter.formats.typed.compiled import UnfitType
-from exporter.formats.typed.events import EventTimeOf, EventTypeReader
+from exporter.formats.typed.events import EventTimeOf, EventTypeReader, check_types
 from exporter.formats.typed.fit import Fit, nothing_read
 from exporter.formats.typed.typed import Typed
-from exporter.text import shorten
 
 
 class FittedEvents(Protocol):
@@ -47,6 +47,8 @@ class FittedEvents(Protocol):
         ...
 
 
+TOLD = ("op", "ts_us", "ts_ms", "message")
+"""What a reason may tell of an envelope, besides its source and which rows there are."""
 Fits: TypeAlias = Callable[[pa.StructType, str], FittedEvents]
 """From the type of a writer's records, and what reasons call its schema, to what makes columns of them."""
 
@@ -56,8 +58,8 @@ def fits_of(form: ValueFormat, event_type: str, schema: pa.Schema, routing: Rout
     if form.envelope == "none":
         asked = TypedAsked.by(event_type, schema, routing)
         return asked, lambda record, name: Fit(record, asked, name)
-    envelope = ENVELOPES[form.envelope]
-    if form.envelope == "dms":
+    envelope = DEBEZIUM.get(form.envelope)
+    if envelope is None:
         raise ConfigError(f"DMS writes JSON, and the kind of values is {form.kind}", 'set `kind = "json"`')
     inside = replace(routing, type_from=TypeFrom("topic"))
     outer = time_in(envelope.members, schema, routing.event_time) is not None
@@ -66,18 +68,19 @@ def fits_of(form: ValueFormat, event_type: str, schema: pa.Schema, routing: Rout
     mongo = Mongo(event_type, schema, inside) if form.envelope == "debezium_mongo" else None
     before = asked_before(schema, form.before)
     former = TypedAsked.by(event_type, before, of_former(routing)) if form.before else None
-    return asked, lambda record, name: EnvelopeFit(record, name, asked, _Outer(routing, outer, mongo, former))
+    wanted = _Outer(envelope, routing.type_from, routing.event_time if outer else None, mongo, former)
+    return asked, lambda record, name: EnvelopeFit(record, name, asked, wanted)
 
 
-class _Outer:
-    """What is read of envelopes. time: whether the event time is. mongo: what reads rows that are texts. former: what
-    is asked of images of before; None: nothing."""
+class _Outer(NamedTuple):
+    """What is read of envelopes. time: if it is read there. mongo: what reads rows that are texts. former: what is
+    asked of images of before; None: nothing."""
 
-    def __init__(self, routing: Routing, time: bool, mongo: Mongo | None, former: TypedAsked | None) -> None:
-        self.former = former
-        self.type_from = routing.type_from
-        self.time = routing.event_time if time else None
-        self.mongo = mongo
+    envelope: Debezium
+    type_from: TypeFrom
+    time: EventTime | None
+    mongo: Mongo | None
+    former: TypedAsked | None
 
 
 class EnvelopeFit:
@@ -92,9 +95,9 @@ class EnvelopeFit:
         self._outer = outer
         self.refusal = ""
         try:
-            self._op = _field(record, "op", pa.types.is_string, "no_envelope")
+            _field(record, "op", pa.types.is_string, "no_envelope")
             self._rows = _images(record, outer.mongo is not None)
-            self._source = SourceTexts(record, outer.mongo is not None)
+            self._source = SourceTexts(record, outer.envelope)
             self._time = _time(record, outer.time)
             path = tuple(outer.type_from.name.split("."))
             self._type = EventTypeReader(record, path) if outer.type_from.kind == "json" else None
@@ -119,17 +122,19 @@ class EnvelopeFit:
         if self.refusal:
             return nothing_read(self._asked, {**typed.refused, **dict.fromkeys(typed.rows.tolist(), self.refusal)})
         record = typed.record
-        ops, bad = self._ops(record)
-        images = self._taken(record, ops, bad)
-        changes = self._source.changes(record, bad)
-        time, cut = self._times(record, bad)
-        self._check_type(record, changes, bad)
+        ops, changes = pc.struct_field(record, "op"), self._source.changes(record)
+        deleted = pc.fill_null(pc.equal(ops, "d"), False)
+        images = self._taken(record, deleted)
+        bad = self._why_not(record, self._odd(ops, deleted, images, changes))
+        time, cut = EventTimeOf.told(self._time, record, bad)
+        if self._outer.type_from.kind in ("source", "json"):
+            types = changes.names if self._type is None else self._type.of(record)
+            check_types(types, self._asked.said, bad)
         good = np.setdiff1d(np.arange(len(record)), np.fromiter(bad, np.int64, len(bad)))
         at = pa.array(good)
         rows = Typed(typed.rows[good], images.take(at), {}, typed.truncated)
-        deleted = pc.equal(ops, "d").take(at)
         mongo = self._outer.mongo
-        read = mongo.read(rows, deleted) if mongo else self._columns(rows, record, at)
+        read = mongo.read(rows, deleted.take(at)) if mongo else self._columns(rows, record, at)
         refused = {**typed.refused, **{int(typed.rows[row]): reason for row, reason in bad.items()}, **read.refused}
         where = at.take(pc.index_in(read.rows, pa.array(rows.rows, pa.int32())))
         cdc = changes.array(ops).take(where)
@@ -138,31 +143,42 @@ class EnvelopeFit:
         found = replace(read, refused=refused, cdc=cdc)
         return found if time is None else replace(found, time=time.take(where), truncated=read.truncated + cut)
 
-    def _ops(self, record: pa.StructArray) -> tuple[pa.StringArray, dict[int, str]]:
-        """The op of each record, and why records with another one than those that give rows are refused."""
-        ops = pc.struct_field(record, "op")
-        odd = pc.indices_nonzero(pc.invert(pc.fill_null(pc.is_in(ops, pa.array(list(OPS))), False))).to_pylist()
-        if not odd:
-            return ops, {}
-        names = self._source.names(record)
-        return ops, {row: _odd_op(record[row], ops[row].as_py(), names[row].as_py()) for row in odd}
-
-    def _taken(self, record: pa.StructArray, ops: pa.StringArray, bad: dict[int, str]) -> pa.Array:
-        """The image of each record: null where there is none, which is bad, but for deletes in MongoDB."""
+    def _taken(self, record: pa.StructArray, deleted: pa.BooleanArray) -> pa.Array:
+        """The image of each record, null where there is none."""
         kind = record.type.field(self._rows[0]).type
         both = [
-            pc.struct_field(record, name) if name in self._rows else pa.nulls(len(record), kind)
-            for name in ("after", "before")
+            pc.struct_field(record, name) if name in self._rows else pa.nulls(len(record), kind) for name in IMAGES
         ]
-        deleted = pc.fill_null(pc.equal(ops, "d"), False)
         numbers = np.arange(len(record)) + deleted.to_numpy(zero_copy_only=False) * len(record)
-        images = pa.concat_arrays(both).take(pa.array(numbers))
-        for row in pc.indices_nonzero(images.is_null()).to_pylist():
-            op = ops[row].as_py()
-            if self._outer.mongo is None or op != "d":
-                code = "partial_update" if self._outer.mongo and op == "u" else "no_image"
-                bad.setdefault(row, f"{code}: $.{'before' if op == 'd' else 'after'} is null or missing")
-        return images
+        return pa.concat_arrays(both).take(pa.array(numbers))
+
+    def _odd(
+        self, ops: pa.StringArray, deleted: pa.BooleanArray, images: pa.Array, changes: Changes
+    ) -> Sequence[int]:
+        """The records that give no row: by their op, without an image, but for deletes in MongoDB, or by their time."""
+        gives = pc.and_(pc.is_in(ops, pa.array(list(OPS))), images.is_valid())
+        gives = pc.or_(gives, deleted) if self._outer.mongo else gives
+        odd: list[int] = [] if gives.false_count == 0 else pc.indices_nonzero(pc.invert(gives)).to_pylist()
+        return sorted({*odd, *changes.beyond})
+
+    def _why_not(self, record: pa.StructArray, rows: Sequence[int]) -> dict[int, str]:
+        """Why records give no row, as their envelope says of JSON. Images are not looked into."""
+        if not rows:
+            return {}
+        at = pa.array(rows)
+        told = {name: pc.struct_field(record, name).take(at) for name in TOLD if record.type.get_field_index(name) >= 0}
+        sides = {name: pc.struct_field(record, name).is_valid().take(at) for name in self._rows}
+        docs = pa.table({**told, "source": self._source.plain(record.take(at)), **sides}).to_pylist()
+        image: Any = "{}" if self._outer.mongo else {}
+        reasons: dict[int, str] = {}
+        for row, doc in zip(rows, docs, strict=True):
+            try:
+                self._outer.envelope.change({**doc, **{name: image if doc[name] else None for name in self._rows}})
+            except DeadLetter as bad:
+                reasons[row] = str(bad)
+        if len(reasons) < len(rows):
+            raise ValueError("an envelope that gives no row gives one in JSON")
+        return reasons
 
     def _before(self, asked: TypedAsked, typed: Typed, read: Read) -> list[str | None]:
         """What columns held before, of each row that was read."""
@@ -189,25 +205,7 @@ class EnvelopeFit:
             return read
         where = {int(rows.rows[at]): text for at, text in members.items()}
         found = {at: where[row] for at, row in enumerate(read.rows.to_pylist()) if row in where}
-        texts = {at: _with(read.rescued[at].as_py(), text) for at, text in found.items()}
-        return replace(read, rescued=patched(read.rescued, texts))
-
-    def _times(self, record: pa.StructArray, bad: dict[int, str]) -> tuple[pa.Array | None, int]:
-        if self._time is None:
-            return None, 0
-        found = self._time.of(record)
-        for row, reason in found.bad.items():
-            bad.setdefault(row, reason)
-        return found.times, found.cut
-
-    def _check_type(self, record: pa.StructArray, changes: Any, bad: dict[int, str]) -> None:
-        """A record's type must be the one that it was routed by."""
-        if self._outer.type_from.kind not in ("source", "json"):
-            return
-        found = changes.names if self._type is None else self._type.of(record)
-        fits = self._asked.said.fitting(found)
-        for row in pc.indices_nonzero(pc.invert(fits)).to_pylist():
-            bad.setdefault(row, self._asked.said.mismatch)
+        return replace(read, rescued=with_members(read.rescued, found))
 
 
 def source_types(
@@ -229,31 +227,15 @@ def source_types(
             sides[-1] = dict(zip(rows.tolist(), texts.to_pylist(), strict=True))
             reasons = {**why, **reasons}
     every = sorted({row for side in sides for row in side} - reasons.keys())
-    told = {row: envelope.named([_text(side.get(row)) for side in sides]) for row in every}
+    told = {row: named([_text(side.get(row)) for side in sides]) for row in every}
     what = f"the source of an envelope ({form.envelope}) is missing, empty or no text"
     reasons |= {row: f"no_type: {what}" for row, name in told.items() if not name}
-    named = {row: name for row, name in told.items() if name}
-    return np.fromiter(named, np.int64, len(named)), pa.array(list(named.values()), pa.string()), reasons
+    types = {row: name for row, name in told.items() if name}
+    return np.fromiter(types, np.int64, len(types)), pa.array(list(types.values()), pa.string()), reasons
 
 
 def _text(value: Any) -> str | None:
     return value if type(value) is str else None
-
-
-def _with(rescued: str | None, members: str) -> str:
-    """What is in `_rescued`, and more."""
-    inside = rescued[1:-1] if rescued else ""
-    return "{" + inside + ("," if inside else "") + members + "}"
-
-
-def _odd_op(record: pa.StructScalar, op: str | None, name: str | None) -> str:
-    if op == "t":
-        return truncated(name, {one: record[one].as_py() for one in ("source", "ts_us", "ts_ms") if one in record})
-    if op == "m":
-        message = record["message"].as_py() if "message" in record else None
-        prefix = message.get("prefix") if type(message) is dict else None
-        return "cdc_message: " + (f"prefix {prefix!r}"[:120] if type(prefix) is str else "without a prefix")
-    return "no_envelope: $.op is null or missing" if op is None else f"unknown_op: $.op = {shorten(op)!r}"
 
 
 def _field(record: pa.StructType, name: str, fits: Callable[[pa.DataType], bool], code: str) -> pa.DataType:
@@ -268,7 +250,7 @@ def _field(record: pa.StructType, name: str, fits: Callable[[pa.DataType], bool]
 
 def _images(record: pa.StructType, texts: bool) -> list[str]:
     """Which of the two images the writer's envelopes have; of one type. Raises BadEnvelope."""
-    names = [name for name in ("after", "before") if record.get_field_index(name) >= 0]
+    names = [name for name in IMAGES if record.get_field_index(name) >= 0]
     if not names:
         raise BadEnvelope("no_envelope: $.after and $.before are missing")
     kinds = {_field(record, name, pa.types.is_string if texts else pa.types.is_struct, "no_envelope") for name in names}

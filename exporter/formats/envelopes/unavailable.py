@@ -31,6 +31,9 @@ from decimal import Decimal
 from typing import Any
 
 import msgspec
+import pyarrow as pa
+
+from exporter.arrow.rows import patched
 
 PLACEHOLDER = "__debezium_unavailable_value"
 PLACEHOLDER_BYTES = PLACEHOLDER.encode()
@@ -88,6 +91,15 @@ def unavailable(image: Mapping[str, Any], columns: Collection[str], flags: bool 
         for name, value in image.items()
         if name in columns and (value in TEXTS if type(value) is str else is_unavailable(value, flags))
     ]
+
+
+def with_members(rescued: pa.StringArray, members: Mapping[int, str]) -> pa.StringArray:
+    """What is in `_rescued`, and by row members more, of which it has none."""
+    texts: dict[int, str] = {}
+    for row, more in members.items():
+        inside = (rescued[row].as_py() or "{}")[1:-1]
+        texts[row] = "{" + inside + ("," if inside else "") + more + "}"
+    return patched(rescued, texts)
 
 
 def _spell(items: Sequence[Any]) -> bool:

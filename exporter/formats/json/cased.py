@@ -22,13 +22,10 @@ from exporter.arrow.rows import patched
 from exporter.formats.cased import CasedItems, Inside, Spelling, Unclear, Values, fold
 from exporter.formats.format import Read, Reader
 from exporter.formats.json.judge import TOO_MANY, too_many_values
+from exporter.formats.json.parts import compact, items_of, members_of
 from exporter.formats.json.templates import PATTERN_MAX
 from exporter.formats.json.text import PARSE_ERRORS
 from exporter.formats.json.unknown import hides_colon
-
-_encode = msgspec.json.encode
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 _END = r'"[ \t\r\n]*:'
 _ESCAPED = rf'\\[u/][^"]*{_END}'
@@ -90,7 +87,7 @@ def spelled(raw: bytes, spelling: Spelling) -> bytes:
 
 def _object(raw: bytes, spelling: Spelling, path: str) -> bytes:
     """An object with the names of columns. Raises Unclear, and what msgspec raises."""
-    members: dict[str, Any] = _members(raw)
+    members: dict[str, Any] = members_of(raw)
     names = spelling.spelled(members, path)
     made = {names.get(sent, sent): item for sent, item in members.items()}
     changed = bool(names)
@@ -99,7 +96,7 @@ def _object(raw: bytes, spelling: Spelling, path: str) -> bytes:
             before = bytes(made[name])
             made[name] = after = _below(before, inside, f"{path}.{name}")
             changed = changed or after is not before
-    return _encode({name: msgspec.Raw(item) for name, item in made.items()}) if changed else raw
+    return compact({name: msgspec.Raw(item) for name, item in made.items()}) if changed else raw
 
 
 def _below(raw: bytes, inside: Inside, path: str) -> bytes:
@@ -108,15 +105,15 @@ def _below(raw: bytes, inside: Inside, path: str) -> bytes:
     if isinstance(inside, Spelling) and first == b"{":
         return _object(raw, inside, path)
     if isinstance(inside, CasedItems) and first == b"[":
-        items = [bytes(item) for item in _items(raw)]
+        items = [bytes(item) for item in items_of(raw)]
         made = [_below(item, inside.item, f"{path}[{at}]") for at, item in enumerate(items)]
         same = all(one is other for one, other in zip(items, made, strict=True))
         return raw if same else b"[" + b",".join(made) + b"]"
     if isinstance(inside, Values) and first == b"{":
-        members = {key: bytes(item) for key, item in _members(raw).items()}
+        members = {key: bytes(item) for key, item in members_of(raw).items()}
         values = {key: _below(item, inside.item, f"{path}.{key}") for key, item in members.items()}
         same = all(values[key] is item for key, item in members.items())
-        return raw if same else _encode({key: msgspec.Raw(item) for key, item in values.items()})
+        return raw if same else compact({key: msgspec.Raw(item) for key, item in values.items()})
     return raw
 
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from exporter.core.routing import Routing
 from exporter.formats.json.shapes import Struct
-from exporter.formats.json.text import NOT_OBJECT, PARSE_ERRORS, TOO_DEEP, not_utf8, refuse_constant, too_deep
+from exporter.formats.json.text import NotStrict, StrictJson
 from exporter.formats.json.unknown import Splitter, plain
 from exporter.formats.json.values import BadValue, FloatToken, IntToken, Note, UnknownFound
 from exporter.formats.said import SaidType
@@ -32,14 +32,9 @@ gigabytes."""
 TOO_MANY = f"too_many_values: the value is no plain good record, and has over {VALUES_MAX} commas, colons and brackets"
 PASSED_IN_VAIN = "not_json: the reader refuses what the judge passed"
 
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _PUNCTUATION = re.compile(rb'\\.|[",:\[{]', re.DOTALL)
 _SMALL = {str(number): IntToken(number) for number in range(1_000)}
 """Of numbers that come in millions one object is enough."""
-
-
-class _Unreadable(Exception):
-    """One record is bad as a whole; the text is the reason."""
 
 
 class RecordVerdict(NamedTuple):
@@ -90,10 +85,7 @@ class Judge:
         self._route = route
         self._said = said
         self._keep_all = keep_all
-        self._twins: list[str] = []
-        self._scan = json.JSONDecoder(
-            parse_int=_int, parse_float=FloatToken, parse_constant=refuse_constant, object_pairs_hook=self._object
-        ).decode
+        self._json = StrictJson(_int, FloatToken)
 
     def verdict(self, raw: bytes | None) -> RecordVerdict:
         """Judge one value; never raises on its content."""
@@ -132,46 +124,15 @@ class Judge:
     def exact(self, raw: bytes) -> RecordVerdict:
         """The verdict by a look at each value of the record."""
         try:
-            value = self._parse(raw)
+            value = self._json.read(raw)
             note = Note()
             known = self._root.read(value, note)
             self._check_route(value)
             return self._settle(raw, value, known, note)
         except BadValue as bad:
             return RecordVerdict(None, bad.reason)
-        except _Unreadable as unreadable:
+        except NotStrict as unreadable:
             return RecordVerdict(None, str(unreadable))
-
-    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        """json's hook for one object; notes its first key that occurs twice."""
-        made = dict(pairs)
-        if len(made) != len(pairs):
-            left = list(made)
-            self._twins.append(next(key for key, _ in pairs if not left or key != left.pop(0)))
-        return made
-
-    def _parse(self, raw: bytes) -> dict[str, Any]:
-        """The value as an object of tokens. Raises _Unreadable."""
-        self._twins.clear()
-        try:
-            text = raw.decode()
-            if too_deep(raw):
-                raise _Unreadable(TOO_DEEP)
-            value = self._scan(text)
-            if _SURROGATE.search(text):
-                json.dumps(value, ensure_ascii=False).encode()
-        except UnicodeDecodeError as bad:
-            raise _Unreadable(not_utf8(bad)) from None
-        except UnicodeEncodeError:
-            raise _Unreadable("not_json: half of a surrogate pair") from None
-        except PARSE_ERRORS as bad:
-            blank = not raw.strip(b" \t\n\r")
-            raise _Unreadable("not_json: the value is empty" if blank else f"not_json: {shorten(str(bad))}") from None
-        if self._twins:
-            raise _Unreadable(f"duplicate_key: {shorten(self._twins[0])!r} occurs twice in one object")
-        if type(value) is not dict:
-            raise _Unreadable(NOT_OBJECT)
-        return value
 
     def _check_route(self, value: Any) -> None:
         """The record's type must be the one it was routed by."""
@@ -180,7 +141,7 @@ class Judge:
         for name in self._route:
             value = value.get(name) if type(value) is dict else None
         if not self._said.fits(value):
-            raise _Unreadable(self._said.mismatch)
+            raise NotStrict(self._said.mismatch)
 
     def _settle(self, raw: bytes, value: Any, known: Any, note: Note) -> RecordVerdict:
         """Apply the policy for unknown fields and write the text for the reader."""
@@ -189,7 +150,7 @@ class Judge:
         if self._keep_all:
             rest = value
         elif found.count and self._policy == "dead_letter":
-            raise _Unreadable(f"unknown_field: {shorten(found.first)}")
+            raise NotStrict(f"unknown_field: {shorten(found.first)}")
         elif self._policy == "ignore":
             rest = None
         text = dump(known).encode() if found.count or note.changed else raw

@@ -18,13 +18,10 @@ import pyarrow as pa
 
 from exporter.formats.json.judge import PASSED_IN_VAIN, Judge, dump, tokens_of
 from exporter.formats.json.leaves import JsonLeaf
+from exporter.formats.json.parts import compact, items_of, members_of
 from exporter.formats.json.shapes import Child, List, Node, Struct, nodes_of
 from exporter.formats.json.text import PARSE_ERRORS, too_deep
 from exporter.formats.json.unknown import hides_colon, plain
-
-_encode = msgspec.json.encode
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 _NULL = b"null"
 
@@ -84,10 +81,10 @@ class Lifter:
         return text if passed or text.count(b":") == raw.count(b":") else None
 
     def _object(self, node: Struct, raw: bytes, passed: bool) -> bytes:
-        members: dict[str, Any] = _members(raw)
+        members: dict[str, Any] = members_of(raw)
         found = {name: child for name, child in self._deep[id(node)].items() if name in members}
         changed = [self._member(child, name, members, passed) for name, child in found.items()]
-        return _encode(members) if any(changed) else raw
+        return compact(members) if any(changed) else raw
 
     def _member(self, child: Child, name: str, members: dict[str, Any], passed: bool) -> bool:
         """One member of an object or a map: whether it is another now."""
@@ -112,16 +109,16 @@ class Lifter:
         if isinstance(node, Struct):
             return self._object(node, raw, passed)
         if isinstance(node, List):
-            return b"[" + b",".join([self._value(node.item.node, bytes(item), passed) for item in _items(raw)]) + b"]"
-        members: dict[str, Any] = _members(raw)
+            return b"[" + b",".join([self._value(node.item.node, bytes(item), passed) for item in items_of(raw)]) + b"]"
+        members: dict[str, Any] = members_of(raw)
         changed = [self._member(node.item, key, members, passed) for key in members]
-        return _encode(members) if any(changed) else raw
+        return compact(members) if any(changed) else raw
 
     def _quoted(self, raw: bytes, passed: bool) -> bytes:
         """A value as a text. Raises _Doubt."""
         if passed:
-            return _encode(str(dump(tokens_of(raw.decode()))) if self._canonical else raw.decode())
+            return compact(str(dump(tokens_of(raw.decode()))) if self._canonical else raw.decode())
         found = plain(raw)
         if found is None:
             raise _Doubt
-        return _encode((found[0] if self._canonical else raw).decode())
+        return compact((found[0] if self._canonical else raw).decode())

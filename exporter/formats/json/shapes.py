@@ -14,14 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any, TypeAlias
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exporter.arrow.rows import numbered
+from exporter.arrow.rows import filled
 from exporter.errors import ConfigError
 from exporter.formats.json.leaves import JsonLeaf, Means, evolved_leaf, json_leaf, leaf_of
 from exporter.formats.json.specs import dict_of, list_of, or_null
@@ -241,22 +240,7 @@ def _required(column: pa.Array, present: pa.Array | None) -> pa.Array:
         return column
     if present is None or pc.any(pc.and_(column.is_null(), present)).as_py():
         raise Unproven
-    filler = pa.array([_zero(column.type)], column.type)
-    at = pc.if_else(column.is_null(), len(column), numbered(len(column)))
-    return pa.concat_arrays([column, filler]).take(at)
-
-
-def _zero(data_type: pa.DataType) -> Any:
-    """Any value of a type without a null in it."""
-    if pa.types.is_struct(data_type):
-        return {f.name: None if f.nullable else _zero(f.type) for f in data_type}
-    if pa.types.is_list(data_type) or pa.types.is_map(data_type):
-        return []
-    if pa.types.is_string(data_type) or pa.types.is_binary(data_type):
-        return "" if pa.types.is_string(data_type) else b""
-    if pa.types.is_boolean(data_type):
-        return False
-    return Decimal(0) if pa.types.is_decimal(data_type) else 0
+    return filled(column)
 
 
 def struct_of(fields: Iterable[pa.Field], means: Means, evolved: bool = False) -> Struct:

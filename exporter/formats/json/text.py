@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
+
+from exporter.text import shorten
 
 JSON_DEPTH_MAX = 200
 """Values nested deeper are not_json: a limit of ours, below the engines' own, which vary with the stack."""
@@ -22,6 +25,7 @@ DIGITS_MAX = 40
 """Of an integer whose value matters to anybody; Python refuses to read one of thousands."""
 
 _decode = msgspec.json.Decoder().decode
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _BRACKETS = re.compile(rb'\\.|["{}\[\]]', re.DOTALL)
 
 
@@ -48,6 +52,54 @@ def too_deep(raw: bytes) -> bool:
             if depth > JSON_DEPTH_MAX:
                 return True
     return False
+
+
+class NotStrict(Exception):
+    """One record is bad as a whole; the text is the reason."""
+
+
+class StrictJson:
+    """Reads a text that is one JSON object in which no key occurs twice, at any level, and words why it is none.
+
+    By the standard library: slow. whole, fraction: what is made of the tokens of numbers.
+    """
+
+    def __init__(self, whole: Callable[[str], Any], fraction: Callable[[str], Any]) -> None:
+        self._twins: list[str] = []
+        self._scan = json.JSONDecoder(
+            parse_int=whole, parse_float=fraction, parse_constant=refuse_constant, object_pairs_hook=self._object
+        ).decode
+
+    def read(self, raw: bytes) -> dict[str, Any]:
+        """Raises NotStrict."""
+        self._twins.clear()
+        try:
+            text = raw.decode()
+            if too_deep(raw):
+                raise NotStrict(TOO_DEEP)
+            value = self._scan(text)
+            if _SURROGATE.search(text):
+                json.dumps(value, ensure_ascii=False, default=str).encode()
+        except UnicodeDecodeError as bad:
+            raise NotStrict(not_utf8(bad)) from None
+        except UnicodeEncodeError:
+            raise NotStrict("not_json: half of a surrogate pair") from None
+        except PARSE_ERRORS as bad:
+            blank = not raw.strip(b" \t\n\r")
+            raise NotStrict("not_json: the value is empty" if blank else f"not_json: {shorten(str(bad))}") from None
+        if self._twins:
+            raise NotStrict(f"duplicate_key: {shorten(self._twins[0])!r} occurs twice in one object")
+        if type(value) is not dict:
+            raise NotStrict(NOT_OBJECT)
+        return value
+
+    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        """json's hook for one object; notes its first key that occurs twice."""
+        made = dict(pairs)
+        if len(made) != len(pairs):
+            left = list(made)
+            self._twins.append(next(key for key, _ in pairs if not left or key != left.pop(0)))
+        return made
 
 
 def rescued_value(text: str) -> Any:

@@ -21,16 +21,14 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from exporter.formats.json.leaves import JsonLeaf
+from exporter.formats.json.parts import compact, items_of, members_of
 from exporter.formats.json.shapes import List, Map, Node, Struct, nodes_of
 from exporter.formats.json.specs import dict_of, list_of, or_null
 from exporter.formats.json.text import PARSE_ERRORS, too_deep
 from exporter.formats.json.values import UnknownFound
 
-_encode = msgspec.json.encode
 _decode = msgspec.json.Decoder().decode
 _decode_exact = msgspec.json.Decoder(float_hook=msgspec.Raw).decode
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 _ESCAPED_COLON = re.compile(rb"\\u003[aA]")
 _MINUS_ZERO = re.compile(rb"-0(?![.0-9eE])")
@@ -44,11 +42,11 @@ def plain(text: bytes) -> tuple[bytes, dict[str, Any]] | None:
     """
     with suppress(*PARSE_ERRORS):  # there may be a number that is too great for it
         value = _decode(text)
-        if _encode(value) == text:
+        if compact(value) == text:
             return text, value
     try:
         value = _decode_exact(text)
-        written = _encode(value)
+        written = compact(value)
     except (*PARSE_ERRORS, TypeError):
         return None
     return (written, value) if same_members(text, written) else None
@@ -131,7 +129,7 @@ class Splitter:
         raise TypeError("nothing stands below a scalar")
 
     def _object(self, node: Struct, raw: Any, path: str, taken: _Taken) -> _Parts:
-        members: dict[str, Any] = _members(raw)
+        members: dict[str, Any] = members_of(raw)
         known, deep, kinds = node.children, self._deep[id(node)], self._kinds[id(node)]
         unknown: dict[str, Any] = {}
         for name in [name for name in members if name in deep or name not in known or name in kinds]:
@@ -141,14 +139,14 @@ class Splitter:
             elif name not in known or not fits:
                 taken.add(f"{path}.{name}")
                 unknown[name] = members.pop(name)
-        return (_encode(members), _encode(unknown)) if unknown else (raw, None)
+        return (compact(members), compact(unknown)) if unknown else (raw, None)
 
     def _map(self, node: Map, raw: Any, path: str, taken: _Taken) -> _Parts:
-        members: dict[str, Any] = _members(raw)
+        members: dict[str, Any] = members_of(raw)
         unknown: dict[str, Any] = {}
         for key in members:
             self._member(node.item.node, key, f"{path}.{key}", members, unknown, taken)
-        return (_encode(members), _encode(unknown)) if unknown else (raw, None)
+        return (compact(members), compact(unknown)) if unknown else (raw, None)
 
     def _member(
         self, node: Node, name: str, path: str, members: dict[str, Any], unknown: dict[str, Any], taken: _Taken
@@ -163,7 +161,7 @@ class Splitter:
         """Positions stay: null where an element has nothing unknown."""
         before = taken.count
         rest, unknown = bytearray(), bytearray()
-        for at, item in enumerate(_items(raw)):
+        for at, item in enumerate(items_of(raw)):
             kept, inner = self._below(node.item.node, item, f"{path}[{at}]", taken)
             rest += b","
             rest += kept

@@ -22,29 +22,11 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from exporter.formats.json.map_keys import MapKeys, as_objects
+from exporter.formats.json.parts import every_member, members_of
 from exporter.formats.json.shapes import List, Map, Node, Struct, nodes_of
 from exporter.formats.json.specs import list_of, or_null
 from exporter.formats.json.text import PARSE_ERRORS
 from exporter.formats.json.values import Unproven
-
-
-class _Key(str):
-    """A key of a map, equal to itself only: a dict keeps those that occur twice."""
-
-    __slots__ = ()
-    __hash__ = object.__hash__
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-
-def _key(_kind: type, text: Any) -> _Key:
-    """msgspec's hook for keys."""
-    return _Key(text)
-
-
-_plain = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-_exact = msgspec.json.Decoder(dict[_Key, msgspec.Raw], dec_hook=_key).decode
 
 
 class WrappedReader:
@@ -135,8 +117,8 @@ def _entries(text: msgspec.Raw | None) -> dict[str, msgspec.Raw] | None:
     raw = b"null" if text is None else bytes(text)
     if raw == b"null":
         return None
-    found: dict[str, msgspec.Raw] = _plain(raw)
-    if raw.count(b":") > len(found) < len(_exact(raw)):
+    found: dict[str, msgspec.Raw] = members_of(raw)
+    if raw.count(b":") > len(found) < len(every_member(raw)):
         raise Unproven
     return {key: found[key] for key in sorted(found)}
 

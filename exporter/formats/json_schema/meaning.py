@@ -18,9 +18,10 @@ from exporter.core.routing import EventTime
 from exporter.core.schemas import KnownSchemas, SchemaText
 from exporter.core.value_format import ValueFormat
 from exporter.formats.envelopes.connect import ConnectEntries, ConnectItems, Fields, Node, meant
-from exporter.formats.envelopes.strict import DeadLetter, members, parsed, written
+from exporter.formats.envelopes.strict import DeadLetter, parsed
 from exporter.formats.format import Read, Reader
 from exporter.formats.frames import HEAD, NO_ID, confluent_ids
+from exporter.formats.json.parts import compact, members_of
 from exporter.formats.json_schema.columns import node_of
 
 _ROWS = ("before", "after", "data")
@@ -112,4 +113,4 @@ def _plain(raw: bytes, node: Node) -> bytes:
         return raw
     changed: Mapping[str, Any] = {name: meant(one, value[name]) for name, one in node.nodes.items() if name in value}
     changed = {name: one for name, one in changed.items() if one is not value[name]}
-    return written({**members(raw), **changed}) if changed else raw
+    return compact({**members_of(raw), **changed}) if changed else raw

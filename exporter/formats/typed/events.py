@@ -20,6 +20,7 @@ from exporter.arrow.kafka_time import US
 from exporter.arrow.rows import patched
 from exporter.formats.json.leaves import Means, leaf_of
 from exporter.formats.json.values import BadValue, Note
+from exporter.formats.said import SaidType
 from exporter.formats.typed.asked import Path
 from exporter.formats.typed.compiled import UnfitType, sql_name
 from exporter.text import shorten
@@ -98,6 +99,14 @@ def told_types(found: pa.StringArray, path: Sequence[str]) -> tuple[pa.StringArr
     return found, why
 
 
+def check_types(types: pa.StringArray, said: SaidType, bad: dict[int, str]) -> None:
+    """A record's type must be one by which it is routed. bad: gets those of others."""
+    fits = said.fitting(types)
+    if fits.false_count:
+        for row in pc.indices_nonzero(pc.invert(fits)).to_pylist():
+            bad.setdefault(row, said.mismatch)
+
+
 class EventTimeOf:
     """Reads event times."""
 
@@ -123,6 +132,16 @@ class EventTimeOf:
         if pa.types.is_date(kind):
             return TypedTimes(sent.cast(_NAIVE).cast(US), {})
         return TypedTimes(sent.cast(US), {}) if pa.types.is_timestamp(kind) else self._numbers(sent)
+
+    @staticmethod
+    def told(reader: EventTimeOf | None, record: pa.StructArray, bad: dict[int, str]) -> tuple[pa.Array | None, int]:
+        """What a reader finds, if there is one, and what is cut of it. bad: gets what is wrong where nothing is."""
+        if reader is None:
+            return None, 0
+        found = reader.of(record)
+        for row, reason in found.bad.items():
+            bad.setdefault(row, reason)
+        return found.times, found.cut
 
     def _numbers(self, sent: pa.Array) -> TypedTimes:
         bad: dict[int, str] = {}

@@ -15,7 +15,6 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from exporter.arrow.kafka_time import US
 from exporter.formats.cased import Unclear
@@ -23,7 +22,7 @@ from exporter.formats.format import Read
 from exporter.formats.marks import unmarked, widened
 from exporter.formats.typed.asked import TypedAsked
 from exporter.formats.typed.compiled import UnfitType, struct_of
-from exporter.formats.typed.events import EventTimeOf, EventTypeReader
+from exporter.formats.typed.events import EventTimeOf, EventTypeReader, check_types
 from exporter.formats.typed.nodes import FittedColumn
 from exporter.formats.typed.texts import json_text
 from exporter.formats.typed.typed import Typed
@@ -62,31 +61,15 @@ class Fit:
         whole = self._asked.keeps_all
         fitted, columns = (FittedColumn(typed.record), []) if whole else self._root.fields(typed.record)
         bad = {row: one.reason for row, one in fitted.bad.items()}
-        time, cut = self._times(typed.record, bad)
-        self._check_type(typed.record, bad)
+        time, cut = EventTimeOf.told(self._time, typed.record, bad)
+        if self._type is not None:
+            check_types(self._type.of(typed.record), self._asked.said, bad)
         rescued, ignored = self._sides(typed.record, fitted, bad)
         rows = pa.array(typed.rows, pa.int32())
         if self._asked.read is not self._asked.schema:
             columns = list(widened(columns, unmarked(self._asked.read), self._asked.schema, len(rows)))
         read = Read(rows, columns, time, rescued, ignored, typed.refused, typed.truncated + cut)
         return read if not bad else _without(read, bad)
-
-    def _times(self, record: pa.StructArray, bad: dict[int, str]) -> tuple[pa.Array | None, int]:
-        if self._time is None:
-            return None, 0
-        found = self._time.of(record)
-        for row, reason in found.bad.items():
-            bad.setdefault(row, reason)
-        return found.times, found.cut
-
-    def _check_type(self, record: pa.StructArray, bad: dict[int, str]) -> None:
-        """A record's type must be the one that it was routed by."""
-        if self._type is None:
-            return
-        fits = self._asked.said.fitting(self._type.of(record))
-        if fits.false_count:
-            for row in pc.indices_nonzero(pc.invert(fits)).to_pylist():
-                bad.setdefault(row, self._asked.said.mismatch)
 
     def _sides(self, record: pa.StructArray, fitted: FittedColumn, bad: dict[int, str]) -> tuple[pa.Array, pa.Array]:
         """What is kept of unknown fields, and how many are not."""

@@ -11,18 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exporter.arrow.rows import numbered
+from exporter.arrow.rows import filled, nulled
 from exporter.formats.typed.casts import Cast
 from exporter.formats.typed.items import TypedItems, items_of, list_array, map_array
 from exporter.formats.typed.texts import json_text
-from exporter.formats.typed.unknown import Part, RescueUnknown, UnknownPolicy, positions
+from exporter.formats.typed.unknown import Part, RescueUnknown, UnknownPolicy, first_of, positions
 from exporter.text import shorten
 
 _KEPT = RescueUnknown()
@@ -241,33 +240,6 @@ def nulls(count: int, kind: pa.DataType) -> pa.Array:
     return pa.StructArray.from_arrays(columns, fields=list(kind), mask=pa.repeat(True, count))
 
 
-def nulled(column: pa.Array, rows: np.ndarray) -> pa.Array:
-    """The column, null in some rows."""
-    keep = np.ones(len(column), bool)
-    keep[rows] = False
-    return column.take(pa.array(np.arange(len(column)), mask=~keep))
-
-
-def filled(column: pa.Array) -> pa.Array:
-    """The column with some value for each null, as a type without nulls has it below what is null."""
-    filler = pa.array([_zero(column.type)], column.type)
-    at = pc.if_else(column.is_null(), len(column), numbered(len(column)))
-    return pa.concat_arrays([column, filler]).take(at)
-
-
-def _zero(kind: pa.DataType) -> Any:
-    """Any value of a type without a null in it."""
-    if pa.types.is_struct(kind):
-        return {one.name: None if one.nullable else _zero(one.type) for one in kind}
-    if pa.types.is_list(kind) or pa.types.is_map(kind):
-        return []
-    if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        return "" if pa.types.is_string(kind) else b""
-    if pa.types.is_boolean(kind):
-        return False
-    return Decimal(0) if pa.types.is_decimal(kind) else 0
-
-
 def _missing(column: pa.Array, present: pa.BooleanArray | None) -> list[int]:
     """The rows that are null in a struct that is not."""
     null = column.is_null() if present is None else pc.and_(column.is_null(), present)
@@ -291,8 +263,5 @@ def _of_items(found: FittedColumn, nullable: bool) -> tuple[dict[int, Misfit], p
 
 def _of_rows(items: TypedItems, bad: dict[int, Misfit], steps: Sequence[str]) -> dict[int, Misfit]:
     """Of each row the first item that does not fit. steps: to the items, ascending."""
-    found: dict[int, Misfit] = {}
-    numbers = sorted(bad)
-    for row, number, step in zip(items.parents(numbers).tolist(), numbers, steps, strict=True):
-        found.setdefault(row, bad[number]._replace(path=step + bad[number].path))
-    return found
+    first = first_of(items, sorted(bad), steps)
+    return {row: bad[number]._replace(path=step + bad[number].path) for row, (number, step) in first.items()}

@@ -123,11 +123,16 @@ class RefuseUnknown:
 
     def items(self, items: TypedItems, part: Part) -> Part:
         """See UnknownPolicy."""
-        return first_of(items, part, [f"[{at}]" for at in positions(items, sorted(part))])
+        return self._first(items, part, [f"[{at}]" for at in positions(items, sorted(part))])
 
     def entries(self, items: TypedItems, part: Part) -> Part:
         """See UnknownPolicy."""
-        return first_of(items, part, [f".{items.parts[0][at].as_py()}" for at in sorted(part)])
+        return self._first(items, part, [f".{items.parts[0][at].as_py()}" for at in sorted(part)])
+
+    @staticmethod
+    def _first(items: TypedItems, part: dict[int, str], steps: Sequence[str]) -> dict[int, str]:
+        """Of each row the path of its first item that has one."""
+        return {row: step + part[number] for row, (number, step) in first_of(items, sorted(part), steps).items()}
 
 
 def positions(items: TypedItems, numbers: Sequence[int]) -> list[int]:
@@ -136,12 +141,12 @@ def positions(items: TypedItems, numbers: Sequence[int]) -> list[int]:
     return found
 
 
-def first_of(items: TypedItems, part: dict[int, str], steps: Sequence[str]) -> dict[int, str]:
-    """Of each row the path of its first item that has one. steps: of the items of `part`, ascending, to themselves."""
-    numbers = sorted(part)
-    first: dict[int, str] = {}
-    for row, number, step in zip(items.parents(numbers).tolist(), numbers, steps, strict=True):
-        first.setdefault(row, step + part[number])
+def first_of(items: TypedItems, numbers: Sequence[int], steps: Sequence[str]) -> dict[int, tuple[int, str]]:
+    """Of each row the first of some items, and the step to it. numbers: of these, ascending. steps: to each."""
+    every = zip(items.parents(numbers).tolist(), numbers, steps, strict=True)
+    first: dict[int, tuple[int, str]] = {}
+    for row, number, step in every:
+        first.setdefault(row, (number, step))
     return first
 
 

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable
 from datetime import datetime, timedelta, timezone
+from decimal import Context, Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -139,6 +140,10 @@ def _scalar(value: Any, kind: pa.DataType, evolved: bool) -> Any:
         fits = fits and (not evolved or not value.is_integer or int(float(value)) == int(value))
     elif pa.types.is_boolean(kind):
         fits = isinstance(value, bool)
+    elif pa.types.is_decimal(kind):
+        fits = isinstance(value, str) and re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", value)
+        number = Decimal(value if fits else "0").normalize(Context(prec=100))
+        fits = fits and -kind.scale <= number.as_tuple().exponent and number.adjusted() < kind.precision - kind.scale
     else:
         fits = isinstance(value, str) and not isinstance(value, Number)
         fits = fits and (not pa.types.is_timestamp(kind) or instant(value) is not None)
@@ -187,6 +192,17 @@ def same(sent: Any, held: Any, field: pa.Field) -> bool:
 
 def _loaded(text: str) -> Any:
     return json.loads(text, parse_int=Number, parse_float=Number)
+
+
+def dumped(value: Any) -> str:
+    """The text of a value: compact, numbers as they were sent."""
+    if isinstance(value, Number):
+        return str(value)
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{dumped(key)}:{dumped(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(dumped, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def rescued(text: str | None) -> Any:

@@ -23,9 +23,11 @@ from exporter.formats.json.format import Json
 from exporter.formats.typed.asked import TypedAsked
 from exporter.formats.typed.fit import Fit
 from exporter.formats.typed.typed import Typed
-from tests.unit.formats.oracle import Number, Refused, parsed, rescued, same, split
+from tests.support.decoded_rows import rows_of
+from tests.unit.formats.oracle import Refused, dumped, parsed, rescued, same, split
 from tests.unit.formats.test_decoder import PLAIN, TUNINGS, run, shown
 from tests.unit.formats.test_evolved_columns import any_json, evolved, list_of, map_of
+from tests.unit.formats.test_evolved_columns import rows as held_rows
 
 ANY_CASE = replace(PLAIN, shapes=(("a", Shape("", case="insensitive")),))
 INNER = pa.struct([("k", pa.string()), ("Deep", pa.struct([("x", pa.int64())]))])
@@ -41,12 +43,7 @@ COLUMNS = pa.schema([
 
 def rows(values: Sequence[bytes | None], schema: pa.Schema = COLUMNS, config: Routing = ANY_CASE) -> list[Any]:
     """Of each record its columns and `_rescued`, those with something in them; or its reason."""
-    decoded = run(Decoder("a", schema, config), [*values])
-    table = decoded.table.drop_columns(["_event_time"]).to_pylist()
-    good = dict(zip(decoded.good.to_pylist(), table, strict=True))
-    bad = {row: reason for row, _, reason in decoded.bad}
-    held = {row: {name: one for name, one in found.items() if one is not None} for row, found in good.items()}
-    return [held.get(row, bad.get(row)) for row in range(len(values))]
+    return held_rows(schema, values, config)
 
 
 @pytest.mark.parametrize(
@@ -214,16 +211,6 @@ def below(value: Any, field: pa.Field) -> Any:
     return value
 
 
-def text_of(value: Any) -> str:
-    if isinstance(value, Number):
-        return value
-    if isinstance(value, dict):
-        return "{" + ",".join(f"{json.dumps(key)}:{text_of(one)}" for key, one in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ",".join(map(text_of, value)) + "]"
-    return json.dumps(value)
-
-
 def any_case(rng: Random, name: str) -> str:
     if rng.random() < 0.4:
         return name
@@ -268,7 +255,7 @@ def an_object(rng: Random, fields: list[pa.Field]) -> str:
 def expected(raw: bytes, schema: pa.Schema) -> Any:
     """The columns and what is left, `ambiguous_field` or None for a dead letter of another kind."""
     try:
-        return split(text_of(respelled(parsed(raw), schema)).encode(), schema)
+        return split(dumped(respelled(parsed(raw), schema)).encode(), schema)
     except Twice:
         return "ambiguous_field"
     except Refused:
@@ -287,22 +274,20 @@ def check_any_records(tuning: str | None, seeds: range) -> None:
         decoder, one_by_one = (Decoder("a", schema, ANY_CASE, form) for _ in range(2))
         run(decoder, values)
         batch = run(decoder, values)
-        table = dict(zip(batch.good.to_pylist(), batch.table.to_pylist(), strict=True))
-        reasons = {row: reason for row, _, reason in batch.bad}
         together = shown(batch)
-        for row, raw in enumerate(values):
+        for row, (raw, found) in enumerate(zip(values, rows_of(batch), strict=True)):
             assert shown(run(one_by_one, [raw]))[0] == together[row], raw
             wanted = expected(raw, schema)
             if not isinstance(wanted, tuple):
-                assert row not in table, raw
-                assert (wanted is None) or reasons[row].startswith("ambiguous_field: "), raw
+                assert isinstance(found, str), raw
+                assert (wanted is None) or found.startswith("ambiguous_field: "), raw
                 seen[wanted or "bad"] += 1
                 continue
             seen["good"] += 1
             columns, rest = wanted
-            assert row in table, (raw, reasons[row])
-            assert rescued(table[row]["_rescued"]) == rest, raw
-            assert all(same(columns.get(one.name), table[row][one.name], one) for one in schema), raw
+            assert isinstance(found, dict), (raw, found)
+            assert rescued(found["_rescued"]) == rest, raw
+            assert all(same(columns.get(one.name), found[one.name], one) for one in schema), raw
     assert min(seen.values()) > 0, seen
 
 

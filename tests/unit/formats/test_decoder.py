@@ -279,15 +279,6 @@ def test_unknown_field_policies() -> None:
     assert refused.bad == [(0, "decode", "unknown_field: $.u")]
 
 
-def test_empty_schema_keeps_the_whole_object() -> None:
-    """A type without declared columns is stored whole in _rescued, its route and event-time fields too."""
-    config = routing(type_from=TypeFrom("json", "t"), event_time=EventTime("json", "at", "s"), unknown_fields="ignore")
-    decoded = run(Decoder("a", pa.schema([]), config), [b'{"t": "a", "at": 1704448272, "x": [1.0]}', b'{"t":"a"}'])
-    assert decoded.table["_rescued"].to_pylist() == ['{"t":"a","at":1704448272,"x":[1.0]}']
-    assert decoded.bad == [(1, "event_time", "missing_event_time: $.at is null or missing")]
-    assert run(Decoder("a", pa.schema([]), PLAIN), [b"{}"]).table["_rescued"].to_pylist() == ["{}"]
-
-
 def test_fraction_digits_beyond_micros_are_cut_and_counted() -> None:
     """Digits 7 to 9 are cut, not rounded, and each timestamp that lost some is counted."""
     value = b'{"ts":"2024-01-05T10:11:12.999999999Z"}'
@@ -423,14 +414,6 @@ def test_event_time_column_of_another_type_is_refused() -> None:
     ):
         with pytest.raises(ConfigError):
             Decoder("a", SCHEMAS["flat"], config)
-
-
-def test_tombstone_and_empty_batch() -> None:
-    """A null value is a tombstone, not an empty object; an empty batch is an empty table."""
-    decoded = run(new_decoder("flat"), [None, b"{}"])
-    assert [code_of(decoded, 0), code_of(decoded, 1)] == ["tombstone", "good"]
-    assert run(new_decoder("required"), []).table.num_rows == 0
-    assert run(new_decoder("required"), [b"x", b"y"]).table.schema.field("k") == SCHEMAS["required"].field("k")
 
 
 # --- random ------------------------------------------------------------------------------------

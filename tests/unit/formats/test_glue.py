@@ -7,8 +7,7 @@ import io
 import json
 import random
 import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -18,25 +17,23 @@ import pyarrow as pa
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from exporter.arrow.kafka_time import US, VALUE_BYTES
-from exporter.arrow.own_columns import HEADERS_TYPE
+from exporter.arrow.kafka_time import VALUE_BYTES
 from exporter.core.reasons import CODES
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.schemas import GUID, KnownSchemas, SchemaText, UnknownId, guid_number
 from exporter.core.value_format import ValueFormat
 from exporter.executor.framing import Framing
-from exporter.executor.judge_letters import judge, missing_ids
+from exporter.executor.judge_letters import missing_ids
 from exporter.executor.readers import TaskReaders
 from exporter.formats import glue
-from exporter.formats.frames import Framed, framed, ids_without_text, read_values, readable, reframed
+from exporter.formats.frames import framed, ids_without_text, read_values, readable, reframed
 from exporter.formats.registered import registered
 from exporter.proof.readers.reader import NoGoodRecord, Undecided
 from exporter.proof.readers.reading import ValueReading
 from exporter.registry.protobuf import as_one_set
-from offsets.ranges import TopicPartition
+from tests.support.framed import TP, batch_of, judged, read_all
 from tests.support.orders import order_of
 
-TP = TopicPartition("t", 0)
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "glue_frames.json").read_text())
 """Frames of software.amazon.glue:schema-registry-serde, and the schemas that it registered for them."""
 
@@ -49,58 +46,10 @@ def texts() -> KnownSchemas:
     })  # fmt: skip
 
 
-def batch_of(values: Sequence[bytes | None], first: int = 0) -> pa.RecordBatch:
-    count = len(values)
-    return pa.record_batch({
-        "key": pa.nulls(count, pa.binary()), "value": pa.array(values, pa.binary()),
-        "topic": pa.array(["t"] * count), "partition": pa.array([0] * count, pa.int32()),
-        "offset": pa.array(range(first, first + count), pa.int64()),
-        "timestamp": pa.array([1_741_608_000_000_000] * count, US), "headers": pa.nulls(count, HEADERS_TYPE),
-    })  # fmt: skip
-
-
 def routing_of(form: ValueFormat) -> Routing:
     """Every type is a table, without columns: `_rescued` has the whole value."""
     kind = "topic" if form.kind == "json" else "schema"
     return Routing(TypeFrom(kind), EventTime("record"), (), new_type="table", value_format=form)  # type: ignore[arg-type]
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What becomes of one record: `type` and `document` of a row; else the reason."""
-
-    type: str = ""
-    document: Any = None
-    reason: str = ""
-
-    @property
-    def code(self) -> str:
-        return self.reason.partition(":")[0]
-
-
-def read_all(batch: pa.RecordBatch, form: ValueFormat, known: KnownSchemas) -> dict[int, Verdict]:
-    """Offset -> verdict, by what stages records; nothing of what waits."""
-    readers = TaskReaders(order_of("", routing_of(form), {}, schemas=known))
-    found: dict[int, Verdict] = {}
-    for part, frames in Framing(lambda _: form, known).cut(batch, TP):
-        if part.num_rows and frames is not None:
-            found |= _read(part, frames, readers)
-    return found
-
-
-def _read(part: pa.RecordBatch, frames: Framed, readers: TaskReaders) -> dict[int, Verdict]:
-    offsets, found = part.column("offset").to_pylist(), dict[int, Verdict]()
-    routed = readers.router("t").route(readable(reframed(part, frames), frames)).without(frames.unknown)
-    for row in routed.dead.to_pylist():
-        found[offsets[row["index"]]] = Verdict(reason=row["reason"])
-    for name, rows in routed.groups.items():
-        values, times = read_values(part, frames).take(rows), part.column("timestamp").take(rows)
-        decoded = readers.decoder(name, "t").decode(values, times)
-        for row, rescued in zip(decoded.good.to_pylist(), decoded.table["_rescued"].to_pylist(), strict=True):
-            found[offsets[rows[row].as_py()]] = Verdict(name, json.loads(rescued or "{}"))
-        for row, *_, why in decoded.bad:
-            found[offsets[rows[row].as_py()]] = Verdict(reason=why)
-    return found
 
 
 def said(kind: str, value: bytes) -> tuple[str, dict[str, Any]]:
@@ -123,24 +72,16 @@ def test_what_aws_s_serialisers_write_is_read(kind: Any) -> None:
     assert len(frames) == 2 * len(wanted) == 6
     form, known = ValueFormat(kind, "glue"), texts()
     batch = batch_of([value for _, value in frames])
-    found = read_all(batch, form, known)
+    found = read_all(batch, routing_of(form), known)
     assert [(found[at].type, found[at].document) for at in range(6)] == wanted * 2
     reading = ValueReading(form, known)
     assert [reading.read(value, TP, 0).document for _, value in frames] == [
         {**dict.fromkeys(reading.read(value, TP, 0).document), **fields}
         for (_, value), (_, fields) in zip(frames, wanted * 2, strict=True)
     ]
-    assert judged(batch, form, known) == [[name] for name, _ in wanted * 2]
+    assert judged(batch, routing_of(form), known) == [[name] for name, _ in wanted * 2]
     (lacking,) = missing_ids(routing_of(form), KnownSchemas(), iter([batch]))
     assert {int(one) for one in lacking.column("id").to_pylist()} == {guid_number(value[2:18]) for _, value in frames}
-
-
-def judged(batch: pa.RecordBatch, form: ValueFormat, known: KnownSchemas) -> list[Any]:
-    """What a replay makes of records that were dead letters."""
-    letters = batch.append_column("epoch", pa.array([0] * batch.num_rows, pa.int32()))
-    letters = letters.append_column("of_type", pa.nulls(batch.num_rows, pa.string()))
-    (found,) = judge(routing_of(form), known.texts, iter([letters]))
-    return list(found.column("targets").to_pylist())
 
 
 def messages() -> dict[str, Any]:
@@ -162,7 +103,7 @@ def test_every_message_of_a_file_is_found_by_its_number() -> None:
     """Nested ones, names that differ by case, by a line below and by what follows them; so by the audit."""
     frames = [(one, bytes.fromhex(one["value"])) for one in GOLDEN["frames"] if one["kind"] == "protobuf"]
     form, known, classes = ValueFormat("protobuf", "glue"), texts(), messages()
-    found = read_all(batch_of([value for _, value in frames]), form, known)
+    found = read_all(batch_of([value for _, value in frames]), routing_of(form), known)
     plain = {one["message"]: value for one, value in frames if one["compression"] == "plain"}
     reading = ValueReading(form, known)
     assert len(plain) == 10 and len(frames) == 20
@@ -187,7 +128,7 @@ def test_a_map_is_one_though_its_entries_are_spelt_out() -> None:
     (guid,) = (name for name, one in texts().decisions.items() if one[0] == schema)
     raw = messages()["shop.Zebra"](id=1, counts={"a": 5}).SerializeToString()
     value = b"\3\0" + (guid - GUID).to_bytes(16, "big") + b"\5" + raw
-    found = read_all(batch_of([value]), ValueFormat("protobuf", "glue"), texts())
+    found = read_all(batch_of([value]), routing_of(ValueFormat("protobuf", "glue")), texts())
     assert found[0].document["counts"] == {"a": 5}
 
 
@@ -196,7 +137,7 @@ def test_a_number_that_no_message_has_is_refused(number: bytes) -> None:
     """And one that is cut off or too great; nothing is taken for the message of another number."""
     guid = next(bytes.fromhex(one["value"])[2:18] for one in GOLDEN["frames"] if one.get("message") == "shop.Zebra")
     form = ValueFormat("protobuf", "glue")
-    found = read_all(batch_of([b"\3\0" + guid + number]), form, texts())
+    found = read_all(batch_of([b"\3\0" + guid + number]), routing_of(form), texts())
     assert found[0].code == ("unresolvable_schema" if number == b"\x0a" else "not_framed"), found
     with pytest.raises(NoGoodRecord):
         ValueReading(form, texts()).read(b"\3\0" + guid + number, TP, 0)
@@ -281,7 +222,7 @@ def test_every_record_is_what_it_is_by_itself(seed: int, monkeypatch: pytest.Mon
     wanted = [plainly(value, at) for at, value in enumerate(values)]
     ends = next((at for at, (what, _) in enumerate(wanted) if what == "missing"), len(values))
     batch = batch_of(values)
-    found = read_all(batch, FORM, KNOWN)
+    found = read_all(batch, routing_of(FORM), KNOWN)
     assert sorted(found) == list(range(ends))
     for at, (what, text) in enumerate(wanted[:ends]):
         verdict = found[at]
@@ -289,7 +230,7 @@ def test_every_record_is_what_it_is_by_itself(seed: int, monkeypatch: pytest.Mon
             assert verdict.document == text and not verdict.reason
         else:
             assert verdict.code == what or (what == "refused" and verdict.code in CODES), (at, verdict, what)
-        assert read_all(batch.slice(at, 1), FORM, KNOWN) == {at: verdict}
+        assert read_all(batch.slice(at, 1), routing_of(FORM), KNOWN) == {at: verdict}
     told = Framing(lambda _: FORM, KNOWN)
     taken = [part for part, _ in told.cut(batch, TP)]
     assert sum(part.num_rows for part in taken) == ends
@@ -304,7 +245,7 @@ def test_every_record_is_what_it_is_by_itself(seed: int, monkeypatch: pytest.Mon
             except (NoGoodRecord, Undecided) as error:
                 waits = wanted[at][0] in ("missing", "unknown_schema_id")
                 assert wanted[at][0] != "row" and (type(error) is NoGoodRecord or waits)
-    by_text = judged(batch, FORM, KNOWN)
+    by_text = judged(batch, routing_of(FORM), KNOWN)
     for at, (what, _) in enumerate(wanted):
         assert by_text[at] == (["Order"] if what == "row" else by_text[at] and ["Order"])
     lacking = ids_without_text(batch, FORM, KNOWN.texts)
@@ -318,7 +259,7 @@ def test_a_value_that_would_fill_the_memory_is_a_dead_letter(monkeypatch: pytest
     assert len(at_most) == 1_000
     beyond = at_most + b"\0"
     values = [b"\3\5" + GUIDS[0] + zlib.compress(one) for one in (at_most, beyond, b"\0" * 50_000_000, body(4))]
-    found = read_all(batch_of(values), FORM, KNOWN)
+    found = read_all(batch_of(values), routing_of(FORM), KNOWN)
     assert [found[at].code for at in range(4)] == ["", "too_big", "too_big", ""]
 
 
@@ -330,7 +271,7 @@ def test_bombs_are_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [part.num_rows for part, _ in parts] == [2, 2, 2, 2, 1]
     assert all(frames is not None and read_values(part, frames).nbytes < 2 << 20 for part, frames in parts)
     assert [part.column("offset")[0].as_py() for part, _ in parts] == [0, 2, 4, 6, 8]
-    assert judged(batch_of([bomb] * 9), FORM, KNOWN) == [["Order"]] * 9
+    assert judged(batch_of([bomb] * 9), routing_of(FORM), KNOWN) == [["Order"]] * 9
 
 
 def test_a_damaged_value_is_no_record_without_one() -> None:
@@ -346,7 +287,7 @@ def test_what_is_measured_of_a_value_is_what_was_sent() -> None:
     """Also where only the first bytes of one that is too long are there: it is not called damaged."""
     packed = b"\3\5" + GUIDS[0] + zlib.compress(body(1, "x" * 1_000))
     batch = batch_of([packed, packed[:-3]]).append_column(VALUE_BYTES, pa.array([None, 10**8], pa.int64()))
-    found = read_all(batch, FORM, KNOWN)
+    found = read_all(batch, routing_of(FORM), KNOWN)
     kept = f"the first {len(packed) - 3} are kept"
     assert found[0].document["id"] == 1
     assert found[1].reason == f"too_long: 100000000 bytes, the limit is 10000000, {kept}"
@@ -361,7 +302,7 @@ def test_values_behind_a_frame_whose_schema_nobody_needs() -> None:
     """JSON whose columns are declared: the frame is cut off, and no id is asked for."""
     form = ValueFormat("json", "glue")
     values = [b'\3\0' + GUIDS[3] + b'{"id":1}', b"\3\5" + GUIDS[2] + zlib.compress(b'{"id":2}'), b'{"id":3}']
-    found = read_all(batch_of(values), form, KnownSchemas())
+    found = read_all(batch_of(values), routing_of(form), KnownSchemas())
     assert [found[at].document for at in range(2)] == [{"id": 1}, {"id": 2}]
     assert found[2].reason == "not_framed: the value begins with byte 7b, and not with 03"
     assert ids_without_text(batch_of(values), form, KnownSchemas()) == []
@@ -375,5 +316,5 @@ def test_changes_of_a_database_are_read_behind_a_frame_as_without_one() -> None:
     known = KnownSchemas({guid_number(GUIDS[0]): [SchemaText("JSON", '{"title": "shop.Envelope"}')]})
     change = b'{"before":null,"after":{"id":1},"source":{"schema":"shop","table":"orders"},"op":"c","ts_ms":1}'
     values = [b"\3\0" + GUIDS[0] + change, b"\3\5" + GUIDS[0] + zlib.compress(change)]
-    found = read_all(batch_of(values), form, known)
+    found = read_all(batch_of(values), routing_of(form), known)
     assert [(found[at].type, found[at].document) for at in range(2)] == [("shop.Envelope", {"id": 1})] * 2

@@ -18,27 +18,24 @@ from confluent_kafka.schema_registry.json_schema import JSONSerializer
 from confluent_kafka.schema_registry.protobuf import ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
-from exporter.arrow.kafka_time import US
-from exporter.arrow.own_columns import HEADERS_TYPE
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.schemas import GUID, ID_MAX, KnownSchemas, SchemaText, UnknownId, guid_number
 from exporter.core.value_format import ValueFormat
 from exporter.executor.framing import Framing
-from exporter.executor.judge_letters import judge, missing_ids
+from exporter.executor.judge_letters import missing_ids
 from exporter.executor.readers import TaskReaders
-from exporter.formats.frames import framed, ids_without_text, read_values, readable, reframed
+from exporter.formats.frames import framed, ids_without_text, readable, reframed
 from exporter.proof.readers.reader import NoGoodRecord, Undecided
 from exporter.proof.readers.reading import ValueReading
 from exporter.registry.options import RegistryOptions
 from exporter.registry.source import Registry
 from exporter.stores.memory import MemoryStore
-from offsets.ranges import TopicPartition
 from tests.contract.test_format import struct
 from tests.support.fake_registry import FakeRegistry
+from tests.support.framed import TP, batch_of, judged, read_all
 from tests.support.orders import order_of
 from tests.support.proto_files import EVERY, classes
 
-TP = TopicPartition("t", 0)
 NAMING = "__value_schema_id"
 AVRO = {"type": "record", "name": "shop.Order", "fields": [{"name": "id", "type": "long"}]}
 JSON_SCHEMA = {"title": "Order", "type": "object", "properties": {"id": {"type": "integer"}}}
@@ -50,17 +47,6 @@ SERIALIZERS: dict[str, Any] = {
         classes(EVERY)["every.Inner"], client, {**conf, "use.deprecated.format": False}
     ),
 }
-
-
-def batch_of(values: list[bytes | None], headers: list[list[tuple[str, bytes | None]]]) -> pa.RecordBatch:
-    count = len(values)
-    told = [[{"key": name, "value": value} for name, value in one] for one in headers]
-    return pa.record_batch({
-        "key": pa.nulls(count, pa.binary()), "value": pa.array(values, pa.binary()),
-        "topic": pa.array(["t"] * count), "partition": pa.array([0] * count, pa.int32()),
-        "offset": pa.array(range(count), pa.int64()), "timestamp": pa.array([1_741_608_000_000_000] * count, US),
-        "headers": pa.array(told, HEADERS_TYPE),
-    })  # fmt: skip
 
 
 def routing_of(form: ValueFormat) -> Routing:
@@ -103,33 +89,17 @@ def test_what_confluent_s_header_serialisers_write_is_read(
     folder = f"_schemas.guids/default/{UUID(bytes=headers[0][0][1][1:17])}"
     assert json.loads(store.read(f"{folder}/0.json"))["guid"] == folder.rpartition("/")[2]
     known = Registry(RegistryOptions(), store).known("default")
-    assert read_rows(batch, form, known, field) == [5, 6, 7]
+    assert [one.document[field] for one in read_all(batch, routing_of(form), known).values()] == [5, 6, 7]
     reading = ValueReading(form, known)
     documents = [reading.read(value or b"", TP, at, told).document for at, value, told in as_spark(batch)]
     assert [one[field] for one in documents] == [5, 6, 7]
-    letters = batch.append_column("epoch", pa.array([0] * 3, pa.int32()))
-    letters = letters.append_column("of_type", pa.nulls(3, pa.string()))
-    (judged,) = judge(routing_of(form), known.texts, iter([letters]))
-    assert judged.column("targets").to_pylist() == [["t"]] * 3
+    assert judged(batch, routing_of(form), known) == [["t"]] * 3
     (lacking,) = missing_ids(routing_of(form), KnownSchemas(), iter([batch]))
     assert sorted(map(int, lacking.column("id").to_pylist())) == [number, guid, guid]
 
 
 def as_spark(batch: pa.RecordBatch) -> Iterator[tuple[int, bytes | None, Any]]:
     return zip(*(batch.column(name).to_pylist() for name in ("offset", "value", "headers")), strict=True)
-
-
-def read_rows(batch: pa.RecordBatch, form: ValueFormat, known: KnownSchemas, field: str) -> list[Any]:
-    """By what stages records: all of them are good."""
-    readers = TaskReaders(order_of("", routing_of(form), {}, schemas=known))
-    taken, found = next(Framing(lambda _: form, known).cut(batch, TP))
-    assert taken.num_rows == batch.num_rows and found is not None and not found.unknown
-    routed = readers.router("t").route(readable(reframed(batch, found), found))
-    assert not len(routed.dead)
-    table = readers.decoder("t", "t").decode(read_values(batch, found), batch.column("timestamp")).table
-    rescued = [json.loads(one) if one else {} for one in table["_rescued"].to_pylist()]
-    both = zip(table["id"].to_pylist(), rescued, strict=True)
-    return [one if one is not None else left.get(field) for one, left in both]
 
 
 def test_a_registry_that_has_no_guids_says_so(registry: FakeRegistry, store: MemoryStore) -> None:
@@ -224,8 +194,6 @@ def test_every_record_is_what_it_is_by_itself(seed: int) -> None:
     ends = next((at for at, (what, _) in enumerate(wanted) if what == "missing"), len(values))
     form = ValueFormat("avro", "confluent")
     batch = batch_of(values, headers)
-    taken, found = next(Framing(lambda _: form, KNOWN).cut(batch, TP))
-    assert taken.num_rows == ends
     everything = framed(batch, TP, form, KNOWN)
     assert everything is not None
     missing = {one if one < GUID else (one - GUID).to_bytes(16, "big") for one in everything.missing}
@@ -239,22 +207,13 @@ def test_every_record_is_what_it_is_by_itself(seed: int) -> None:
             assert (what, reading.read(value, TP, at, told).document["id"]) == (what, text)
         except (NoGoodRecord, Undecided) as error:
             assert (type(error) is Undecided) == (what == "missing") and what != "row"
-    if not ends or found is None:
-        return
-    readers = TaskReaders(order_of("", routing_of(form), {}, schemas=KNOWN))
-    routed = readers.router("t").route(readable(reframed(taken, found), found)).without(found.unknown)
-    rows = routed.groups.get("t", pa.array([], pa.int32()))
-    read, times = read_values(taken, found).take(rows), taken.column("timestamp").take(rows)
-    decoded = readers.decoder("t", "t").decode(read, times)
-    good = dict(zip(rows.take(decoded.good).to_pylist(), decoded.table["id"].to_pylist(), strict=True))
-    reasons = {row["index"]: row["reason"] for row in routed.dead.to_pylist()}
-    reasons |= {rows[int(row)].as_py(): why for row, *_, why in decoded.bad}
-    for at in range(ends):
-        what, text = wanted[at]
+    read = read_all(batch, routing_of(form), KNOWN)
+    assert sorted(read) == list(range(ends))
+    for at, (what, text) in enumerate(wanted[:ends]):
         if what == "row":
-            assert good[at] == text
+            assert read[at].document == {"id": text}
         else:
-            assert reasons[at].partition(":")[0] == what and (text is None or reasons[at].endswith(str(text)))
+            assert read[at].code == what and (text is None or read[at].reason.endswith(str(text)))
     texts = ids_without_text(batch, form, KNOWN.texts)
     assert len(texts) == sum(1 for what, name in wanted if (what == "missing" or what == "unknown_schema_id")
                              and name not in (str(UUID(bytes=GUIDS[1])), "4294967295", "2147483648"))  # fmt: skip
@@ -288,9 +247,8 @@ def test_values_behind_a_frame_that_nobody_needs_may_have_their_id_in_a_header()
     headers = [[(NAMING, b"\1" + GUIDS[3])], [], [(NAMING, b"?")]]
     batch = batch_of([b'{"id":1}', b'\0\0\0\0\7{"id":2}', b'{"id":3}'], headers)
     found = framed(batch, TP, form, KnownSchemas())
-    readers = TaskReaders(order_of("", routing_of(form), {}))
-    decoded = readers.decoder("t", "t").decode(read_values(batch, found), batch.column("timestamp"))
     assert found is not None and [*found.unknown] == [2]
-    assert decoded.table["id"].to_pylist()[:2] == [1, 2]
+    read = read_all(batch, routing_of(form), KnownSchemas())
+    assert [read[at].document for at in range(2)] == [{"id": 1}, {"id": 2}] and read[2].code == "not_framed"
     reading = ValueReading(form, KnownSchemas())
     assert [reading.read(v or b"", TP, at, h).document["id"] for at, v, h in as_spark(batch) if at < 2] == [1, 2]

@@ -5,22 +5,22 @@ from __future__ import annotations
 import json
 import random
 from contextlib import suppress
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from exporter.arrow.kafka_time import US
-from exporter.core.ddl import ddl_schema
-from exporter.core.routing import EventTime, Routing, TypeFrom
+from exporter.core.routing import EventTime
 from exporter.core.value_format import ValueFormat
-from exporter.formats.decoder import Decoder
 from exporter.formats.json.times import plain_time
 from exporter.proof.contents.times import micros
+from tests.support.decoded_rows import columns, decode_all, routing_of, rows_of
 from tests.support.naive_record import PLAIN_TIME, Unsure, _instant
 from tests.unit.formats.oracle import instant
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+BOUNDS: Any = {"event_time_min_us": -(2**62), "event_time_ahead_max_secs": 10**9}
 MEANS = {
     "2024-01-05t10:11:12z": "2024-01-05T10:11:12Z",
     "2024-01-05T10:11:12,5Z": "2024-01-05T10:11:12.5Z",
@@ -33,18 +33,14 @@ MEANS = {
 }
 
 
-def decode(texts: list[str], **changed: object) -> list[tuple[int, int] | str]:
+def decode(texts: list[str], **changed: Any) -> list[Any]:
     """Per text its moment in a column and as the event time, in microseconds; or its reason."""
-    schema = ddl_schema("at TIMESTAMP")
-    asked = {"type_from": TypeFrom("topic"), "event_time": EventTime("json", "at"), "event_time_min_us": -(2**62)}
-    asked = {"decoder_version": 3, "event_time_ahead_max_secs": 10**9, **asked, **changed}
-    config = Routing(types=(("t", schema or ""),), **asked)  # type: ignore[arg-type]
-    values = pa.array([json.dumps({"at": text}).encode() for text in texts], pa.binary())
-    out = Decoder.of("t", config).decode(values, pa.array([2 * 10**15] * len(texts), US))
-    found: dict[int, tuple[int, int] | str] = {row: reason for row, _, reason in out.bad}
-    held, times = (out.table[name].cast(pa.int64()).to_pylist() for name in ("at", "_event_time"))
-    found.update(zip(out.good.to_pylist(), zip(held, times, strict=True), strict=True))
-    return [found[row] for row in range(len(texts))]
+    asked = {"decoder_version": 3, "event_time": EventTime("json", "at"), **BOUNDS, **changed}
+    config = routing_of(columns(at="timestamp"), **asked)
+    out = decode_all(config, [json.dumps({"at": text}).encode() for text in texts], 2 * 10**15)
+    sides = [one if isinstance(one, str) else (one["at"], one["_event_time"]) for one in rows_of(out)]
+    microsecond = timedelta(microseconds=1)
+    return [one if isinstance(one, str) else tuple((side - EPOCH) // microsecond for side in one) for one in sides]
 
 
 @pytest.mark.parametrize("text", MEANS)
@@ -63,14 +59,11 @@ def test_what_rfc_3339_allows_is_the_time_that_it_says(text: str) -> None:
 @pytest.mark.parametrize("text", MEANS)
 def test_an_event_time_in_an_envelope_is_read_alike(text: str) -> None:
     """Of what a source says beside its row."""
-    form, after = ValueFormat(envelope="debezium"), {"at": "2024-01-05T10:11:12Z"}
-    change = {"op": "c", "after": after, "source": {"db": "a", "table": "b", "moment": text}, "ts_ms": 1}
-    config = Routing(
-        TypeFrom("topic"), EventTime("json", "source.moment"), (("t", ddl_schema("at TIMESTAMP")),),
-        value_format=form, event_time_min_us=-(2**62), event_time_ahead_max_secs=10**9,
-    )  # fmt: skip
-    kafka = pa.array([2 * 10**15], US)
-    out = Decoder.of("t", config).decode(pa.array([json.dumps(change).encode()], pa.binary()), kafka)
+    source, after = {"db": "a", "table": "b", "moment": text}, {"at": "2024-01-05T10:11:12Z"}
+    change = {"op": "c", "after": after, "source": source, "ts_ms": 1}
+    form, time = ValueFormat(envelope="debezium"), EventTime("json", "source.moment")
+    config = routing_of(columns(at="timestamp"), form, event_time=time, **BOUNDS)
+    out = decode_all(config, [json.dumps(change).encode()], 2 * 10**15)
     assert out.bad == [] and out.table["_event_time"].cast(pa.int64()).to_pylist() == [micros(MEANS[text])]
 
 

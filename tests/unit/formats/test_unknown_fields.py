@@ -25,6 +25,7 @@ from exporter.formats.json.judge import LARGE_BYTES, too_many_values
 from exporter.formats.json.layouts import LAYOUTS_MAX, MARK
 from exporter.formats.json.unknown import plain
 from tests.unit.formats.decode_cases import CASES
+from tests.unit.formats.oracle import Refused, dumped, parsed, split
 from tests.unit.formats.test_decoder import (
     PLAIN,
     TUNINGS,
@@ -72,62 +73,6 @@ def cut_rows(decoder: Decoder, values: Sequence[bytes]) -> list[int]:
 def judged(schema: pa.Schema, value: bytes, config: Routing = PLAIN) -> DecodedBatch:
     """By the judge alone."""
     return run(Decoder("a", schema, config, Json(TUNINGS["judge"])), [value])
-
-
-# --- a reader that shares no code with the exporter -------------------------------------------------
-
-
-class Number(str):
-    """As sent."""
-
-
-def naive_unknown(raw: bytes, kind: Any) -> str | None:
-    """The unknown fields of a record as they must stand in `_rescued`. Raises ValueError for what is no good JSON."""
-
-    value = _parsed(raw)
-    rest = _rest(value, kind)
-    _dumped(value).encode()
-    return None if rest is None else _dumped(rest)
-
-
-def _parsed(raw: bytes) -> dict[str, Any]:
-    def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
-        if len({key for key, _ in found}) < len(found):
-            raise ValueError("a key occurs twice")
-        return dict(found)
-
-    def constant(text: str) -> None:
-        raise ValueError(text)
-
-    text = raw.decode()
-    value = json.loads(text, object_pairs_hook=pairs, parse_int=Number, parse_float=Number, parse_constant=constant)
-    if not isinstance(value, dict):
-        raise ValueError("no object")
-    return value
-
-
-def _rest(value: Any, kind: Any) -> Any:
-    if isinstance(kind, (pa.Schema, pa.StructType)) and isinstance(value, dict):
-        known = {field.name: field.type for field in kind}
-        found = {name: _rest(item, known[name]) if name in known else item for name, item in value.items()}
-        return {name: item for name, item in found.items() if name not in known or item is not None} or None
-    if pa.types.is_map(kind) and isinstance(value, dict):
-        found = {key: _rest(item, kind.item_type) for key, item in value.items()}
-        return {key: item for key, item in found.items() if item is not None} or None
-    if pa.types.is_list(kind) and isinstance(value, list):
-        items = [_rest(item, kind.value_type) for item in value]
-        return items if any(item is not None for item in items) else None
-    return None
-
-
-def _dumped(value: Any) -> str:
-    if isinstance(value, Number):
-        return str(value)
-    if isinstance(value, dict):
-        return "{" + ",".join(f"{_dumped(key)}:{_dumped(item)}" for key, item in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ",".join(map(_dumped, value)) + "]"
-    return json.dumps(value, ensure_ascii=False)
 
 
 # --- any reader says the same -------------------------------------------------------------------------
@@ -248,10 +193,11 @@ def test_what_was_learnt_changes_no_verdict(maps: bool, policy: Any, data: st.Da
         assert seen[row] == shown(alone)[0], record
         total = [a + b for a, b in zip(total, counts(alone), strict=True)]
         if not alone.bad and policy == "rescue":
-            assert alone.table["_rescued"].to_pylist() == [naive_unknown(record, schema)], record
-        if alone.bad and alone.bad[0][2].startswith(("not_json", "duplicate_key", "not_utf8")) and b"[[" not in record:
-            with pytest.raises(ValueError):
-                naive_unknown(record, schema)
+            _, rest = split(record, schema)
+            assert alone.table["_rescued"].to_pylist() == [None if rest is None else dumped(rest)], record
+        if alone.bad and alone.bad[0][2].startswith(("not_json", "duplicate_key", "not_utf8")):
+            with pytest.raises(Refused):
+                parsed(record)
     assert tuple(total) == counts(batch)
     assert shown(run(decoder, records)) == seen
 
@@ -498,7 +444,7 @@ def test_a_record_of_a_type_without_columns_is_kept_as_if_judged(name: str) -> N
         decoded = run(Decoder("a", pa.schema([]), config), [sent, b"{}", sent])
         assert shown(decoded)[0] == shown(decoded)[2] == shown(expected)[0]
         if not expected.bad:
-            assert expected.table["_rescued"].to_pylist() == [_dumped(_parsed(sent))]
+            assert expected.table["_rescued"].to_pylist() == [dumped(parsed(sent))]
 
 
 def test_a_type_without_columns_needs_no_judge() -> None:

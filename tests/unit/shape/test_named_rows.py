@@ -25,9 +25,8 @@ from exporter.shape.shaper import Shaper
 from tests.support.proto_files import classes, text_of
 from tests.unit.core.test_naming import field, struct, text
 from tests.unit.formats.avro.test_avro_format import body_of
-from tests.unit.formats.oracle import Refused, parsed, rescued, same, split
+from tests.unit.formats.oracle import Refused, dumped, parsed, rescued, same, split
 from tests.unit.formats.test_cased import Twice, any_case, respelled
-from tests.unit.formats.test_cased import text_of as json_of
 
 DAY = 1_769_860_800_000_000
 COLUMNS = text(
@@ -203,7 +202,7 @@ def a_value(rng: Random, case: str) -> bytes:
 def expected(raw: bytes, decoded: pa.Schema, case: str) -> Any:
     """By column; None for a dead letter."""
     try:
-        sent = raw if case == "exact" else json_of(respelled(parsed(raw), decoded)).encode()
+        sent = raw if case == "exact" else dumped(respelled(parsed(raw), decoded)).encode()
         columns, rest = split(sent, decoded)
     except (Refused, Twice):
         return None

@@ -6,16 +6,13 @@ import json
 from datetime import date
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
-from exporter.arrow.kafka_time import US
-from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.shapes import Shape
 from exporter.core.value_format import ValueFormat
-from exporter.formats.decoder import Decoder
-from tests.support.envelope_samples import AT_MS, DAY, POSTGRES, ROW, UNAVAILABLE, changed, text, with_schema
-from tests.unit.formats.envelopes.test_typed_changes import ROWS, array_of, avro, columns, form_of
+from tests.support.decoded_rows import columns, decode_all, routing_of, rows_of
+from tests.support.envelope_samples import DAY, KAFKA_US, POSTGRES, ROW, UNAVAILABLE, changed, text, with_schema
+from tests.unit.formats.envelopes.test_typed_changes import ROWS, array_of, avro, form_of
 
 SENT = {"id": 7, "name": "n", "doc": UNAVAILABLE, "tags": [UNAVAILABLE], "more": "m"}
 COLUMNS = columns(ID="long", Name="string", DOC="string", Tags=array_of("string"))
@@ -23,13 +20,8 @@ COLUMNS = columns(ID="long", Name="string", DOC="string", Tags=array_of("string"
 
 def rows(form: ValueFormat, values: list[bytes], declared: str = COLUMNS) -> list[Any]:
     """Of each value its row, or its reason."""
-    config = Routing(TypeFrom("topic"), EventTime("record"), (("a", declared),), value_format=form,
-                     shapes=(("a", Shape(declared, case="insensitive")),))  # fmt: skip
-    out = Decoder.of("a", config).decode(pa.array(values, pa.binary()), pa.array([AT_MS * 1000] * len(values), US))
-    found: dict[int, Any] = {row: reason for row, _, reason in out.bad}
-    table = out.table.drop_columns(["_event_time", "_cdc"]).to_pylist()
-    found |= dict(zip(out.good.to_pylist(), table, strict=True))
-    return [found[row] for row in range(len(values))]
+    config = routing_of(declared, form, "a", shapes=(("a", Shape(declared, case="insensitive")),))
+    return rows_of(decode_all(config, values, KAFKA_US), "_event_time", "_cdc")
 
 
 @pytest.mark.parametrize(

@@ -11,16 +11,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from exporter.arrow.kafka_time import US
 from exporter.arrow.own_columns import CDC_TYPE
-from exporter.core.routing import EventTime, Routing, TypeFrom
+from exporter.core.routing import EventTime, TypeFrom
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
-from exporter.formats.decoder import Decoder
 from exporter.formats.formats import format_of
+from tests.support.decoded_rows import codes, columns, decode_all, routing_of, rows_of, there
 from tests.support.envelope_samples import (
     AT_MS,
     DAY,
+    KAFKA_US,
     MONGO,
     MYSQL,
     POSTGRES,
@@ -41,31 +41,14 @@ TYPES = {"id": "long", "name": "string", "d": "date", "at": "timestamp", "price"
 NOON = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
 
 
-def columns(required: Sequence[str] = (), **types: str) -> str:
-    """Spark schema JSON."""
-    fields = [{"name": n, "type": t, "nullable": n not in required, "metadata": {}} for n, t in types.items()]
-    return json.dumps({"type": "struct", "fields": fields})
-
-
 def decode(form: ValueFormat, values: Sequence[Any], declared: str = columns(**TYPES), **routing: Any) -> list[Any]:
     """Per value its row without nulls, or its reason. Rows have `_cdc` as a tuple of op, source and pos."""
-    name = routing.pop("name", "orders")
-    asked = {"type_from": TypeFrom("topic"), "event_time": EventTime("record"), **routing}
-    config = Routing(types=((name, declared),), value_format=form, **asked)
     raws = [one if one is None or isinstance(one, bytes) else text(one) for one in values]
-    decoded = Decoder.of(name, config).decode(pa.array(raws, pa.binary()), pa.array([AT_MS * 1000] * len(raws), US))
-    found: dict[int, Any] = {row: reason for row, _, reason in decoded.bad}
-    for row, one in zip(decoded.good.to_pylist(), decoded.table.to_pylist(), strict=True):
-        cdc = one.pop("_cdc", None)
-        del one["_event_time"]
-        shown = {} if cdc is None else {"_cdc": (cdc["op"], cdc["source"], cdc["pos"])}
-        found[row] = {**{name: value for name, value in one.items() if value is not None}, **shown}
-    return [found[row] for row in range(len(raws))]
-
-
-def codes(found: Sequence[Any]) -> list[str]:
-    """Of each value the code of its reason, empty for a row."""
-    return [one.partition(":")[0] if isinstance(one, str) else "" for one in found]
+    found = rows_of(decode_all(routing_of(declared, form, **routing), raws, KAFKA_US), "_event_time")
+    for one in found:
+        if isinstance(one, dict) and (cdc := one.get("_cdc")):
+            one["_cdc"] = (cdc["op"], cdc["source"], cdc["pos"])
+    return [*map(there, found)]
 
 
 DEBEZIUM = ValueFormat(envelope="debezium", semantic_types="connect")
@@ -193,7 +176,7 @@ def test_dms() -> None:
 
 def test_when_a_change_was_made_is_what_its_source_says() -> None:
     """To the microsecond where it is told; of DMS the commit; else when the connector saw it."""
-    moment = AT_MS * 1000
+    moment = KAFKA_US
     cases: list[tuple[ValueFormat, Any, int | None]] = [
         (DEBEZIUM, changed({**MYSQL, "ts_us": moment + 5}, "c", after=NEW), moment + 5),
         (DEBEZIUM, changed({**MYSQL, "ts_us": None}, "c", after=NEW), moment),
@@ -203,8 +186,7 @@ def test_when_a_change_was_made_is_what_its_source_says() -> None:
         (OF_DMS, dms("load", NEW), moment + 1_500_000),
     ]
     for form, change, expected in cases:
-        config = Routing(TypeFrom("topic"), EventTime("record"), (("orders", columns(**TYPES)),), value_format=form)
-        decoded = Decoder.of("orders", config).decode(pa.array([text(change)], pa.binary()), pa.array([moment], US))
+        decoded = decode_all(routing_of(columns(**TYPES), form), [text(change)], moment)
         assert decoded.table.schema.field("_cdc").type == CDC_TYPE
         cdc = decoded.table["_cdc"].combine_chunks()
         assert cdc.field("ts").cast(pa.int64()).to_pylist() == [expected]
@@ -362,10 +344,8 @@ def test_the_event_time_is_of_the_row_or_of_the_envelope(path: str, unit: Any, d
     """Of the envelope where the path begins with one of its members, unless a column is declared so."""
     source = {**MYSQL, "at": "2026-01-31T11:59:59.000000123Z"}
     change = changed(source, "c", after={"ts_ms": AT_MS - 1, "made": AT_MS * 1000 - 5})
-    config = Routing(TypeFrom("topic"), EventTime("json", path, unit), (("orders", columns(id="long", **declared)),),
-                     value_format=DEBEZIUM)  # fmt: skip
-    raws = [text(change), text({**change, "source": {}, "after": {}, "ts_ms": None})]
-    decoded = Decoder.of("orders", config).decode(pa.array(raws, pa.binary()), pa.array([AT_MS * 1000] * 2, US))
+    config = routing_of(columns(id="long", **declared), DEBEZIUM, event_time=EventTime("json", path, unit))
+    decoded = decode_all(config, [text(change), text({**change, "source": {}, "after": {}, "ts_ms": None})], KAFKA_US)
     assert decoded.table["_event_time"].cast(pa.int64()).to_pylist() == [expected]
     assert [reason.partition(":")[0] for _, _, reason in decoded.bad] == ["missing_event_time"]
     assert decoded.truncated == (1 if unit == "iso" else 0)

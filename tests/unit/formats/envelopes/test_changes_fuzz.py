@@ -26,9 +26,11 @@ from exporter.proof.contents.compare import Configured
 from exporter.proof.readers.reader import NoGoodRecord, SentValue, Undecided
 from exporter.proof.readers.reading import ValueReading
 from offsets.ranges import TopicPartition
+from tests.support.decoded_rows import columns, routing_of, rows_of
 from tests.support.envelope_samples import (
     AT_MS,
     DAY,
+    KAFKA_US,
     MONGO,
     MYSQL,
     POSTGRES,
@@ -47,8 +49,6 @@ ROUNDS = int(os.environ.get("ENVELOPE_ROUNDS", "40"))
 """Batches per format; a long run sets more."""
 BATCH = 40
 COLUMNS = {"id": "bigint", "name": "string", "d": "date", "at": "timestamp", "price": "decimal(10,2)", "doc": "string"}
-SPARK = {"bigint": "long"}
-KAFKA_US = AT_MS * 1000
 
 VALUES: dict[str, Sequence[Any]] = {
     "id": (7, -(2**63), 2**63, None, "x", 1.5, True),
@@ -165,21 +165,14 @@ FORMS = {
 }
 
 
-def routing_of(form: ValueFormat, **more: Any) -> Routing:
+def asking(form: ValueFormat, **more: Any) -> Routing:
     """Of the type public.orders."""
-    fields = [{"name": n, "type": SPARK.get(k, k), "nullable": True, "metadata": {}} for n, k in COLUMNS.items()]
-    schema = json.dumps({"type": "struct", "fields": fields})
-    asked = {"type_from": TypeFrom("topic"), "event_time": EventTime("record"), **more}
-    return Routing(types=(("public.orders", schema),), value_format=form, **asked)
+    return routing_of(columns(**{**COLUMNS, "id": "long"}), form, **more)
 
 
 def decoded(decoder: Decoder, values: Sequence[bytes | None]) -> list[Any]:
     """Per value the row as Python has it, or the reason."""
-    kafka = pa.array([KAFKA_US] * len(values), US)
-    out = decoder.decode(pa.array(values, pa.binary()), kafka)
-    found: dict[int, Any] = {row: reason for row, _, reason in out.bad}
-    found.update(zip(out.good.to_pylist(), out.table.to_pylist(), strict=True))
-    return [found[row] for row in range(len(values))]
+    return rows_of(decoder.decode(pa.array(values, pa.binary()), pa.array([KAFKA_US] * len(values), US)))
 
 
 NO_ROW = {"no_envelope", "no_image", "unknown_op", "bad_envelope", "cdc_truncate", "cdc_message", "cdc_control",
@@ -213,7 +206,7 @@ class Compared:
     def __init__(self, form: ValueFormat) -> None:
         self._hides = form.envelope == "debezium"
         self._asked = form.before
-        routing = routing_of(form)
+        routing = asking(form)
         self._configured = Configured.of(routing, "public.orders", routing.schemas["public.orders"])
         self._columns = {one: self._configured.root.fields[one] for one in form.before}
         self.taken, self.refused = set[tuple[str, str]](), set[tuple[str, str]]()
@@ -272,7 +265,7 @@ def test_what_is_made_of_a_value_is_what_the_audit_reads(name: str) -> None:
     row is found."""
     asked = ("id", "name", "doc") if FORMS[name].envelope != "none" else ()
     form = replace(FORMS[name], before=asked)
-    routing, reading, compared = routing_of(form), ValueReading(form, KnownSchemas()), Compared(form)
+    routing, reading, compared = asking(form), ValueReading(form, KnownSchemas()), Compared(form)
     sender, decoder = Sender(form, 7), Decoder.of("public.orders", routing)
     for _ in range(ROUNDS):
         values = [sender.value() for _ in range(BATCH)]
@@ -298,7 +291,7 @@ def test_alone_is_as_in_a_batch_where_type_and_time_are_the_envelope_s(name: str
     """With each policy for unknown fields; what an oracle's row has no say in."""
     sender = Sender(FORMS[name], 8)
     time = EventTime("json", "metadata.timestamp") if name == "dms" else EventTime("json", "source.ts_ms", "ms")
-    routing = replace(routing_of(FORMS[name], type_from=TypeFrom("source"), event_time=time), unknown_fields=policy)
+    routing = replace(asking(FORMS[name], type_from=TypeFrom("source"), event_time=time), unknown_fields=policy)
     decoder = Decoder.of("public.orders", routing)
     for _ in range(ROUNDS // 8):
         values = [sender.value() for _ in range(BATCH)]
@@ -311,12 +304,12 @@ def test_alone_is_as_in_a_batch_where_type_and_time_are_the_envelope_s(name: str
 def test_columns_that_nobody_declared_change_no_verdict(name: str, policy: Any) -> None:
     """VERDICT: a change is a row or not, and why, by what is declared; its declared columns and `_cdc` are the same."""
     form = FORMS[name]
-    whole = json.loads(routing_of(form).schemas["public.orders"])["fields"]
+    whole = json.loads(asking(form).schemas["public.orders"])["fields"]
     declared = json.dumps({"type": "struct", "fields": whole[:2]})
     grown = whole[:2] + [{**field, "metadata": {EVOLVED: "t/0/0"}} for field in whole[2:]]
-    routing = replace(routing_of(form), types=(("public.orders", declared),), unknown_fields=policy)
-    columns = json.dumps({"type": "struct", "fields": grown})
-    plain, wide = (Decoder.of("public.orders", routing, one) for one in (None, columns))
+    routing = replace(asking(form), types=(("public.orders", declared),), unknown_fields=policy)
+    wider = json.dumps({"type": "struct", "fields": grown})
+    plain, wide = (Decoder.of("public.orders", routing, one) for one in (None, wider))
     sender = Sender(form, 10)
     for _ in range(ROUNDS // 8):
         values = pa.array([sender.value() for _ in range(BATCH)], pa.binary())

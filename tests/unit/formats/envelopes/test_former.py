@@ -6,17 +6,14 @@ import json
 from dataclasses import replace
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
-from exporter.arrow.kafka_time import US
 from exporter.arrow.own_columns import CDC_TYPE
-from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.value_format import ValueFormat
-from exporter.formats.decoder import Decoder
+from tests.support.decoded_rows import columns, decode_all, routing_of, rows_of
 from tests.support.envelope_samples import (
-    AT_MS,
     DAY,
+    KAFKA_US,
     MYSQL,
     changed,
     dms,
@@ -25,7 +22,7 @@ from tests.support.envelope_samples import (
     text,
     with_schema,
 )
-from tests.unit.formats.envelopes.test_changes import DEBEZIUM, IN_CONNECT, MONGODB, OF_DMS, TYPES, columns
+from tests.unit.formats.envelopes.test_changes import DEBEZIUM, IN_CONNECT, MONGODB, OF_DMS, TYPES
 from tests.unit.formats.envelopes.test_typed_changes import ROWS, avro, form_of
 
 NAMES = ("id", "d", "price", "gone")
@@ -33,13 +30,9 @@ NAMES = ("id", "d", "price", "gone")
 
 def before(form: ValueFormat, values: list[Any], declared: str = columns(**TYPES), **asked: Any) -> list[Any]:
     """What each row says of it; a text: why there is no row."""
-    config = Routing(TypeFrom("topic"), EventTime("record"), (("orders", declared),), value_format=form, **asked)
     raws = [one if isinstance(one, bytes) else text(one) for one in values]
-    out = Decoder.of("orders", config).decode(pa.array(raws, pa.binary()), pa.array([AT_MS * 1000] * len(raws), US))
-    found: dict[int, Any] = {row: reason for row, _, reason in out.bad}
-    for row, one in zip(out.good.to_pylist(), out.table.column("_cdc").to_pylist(), strict=True):
-        found[row] = json.loads(one["before"]) if one["before"] else None
-    return [found[row] for row in range(len(values))]
+    found = rows_of(decode_all(routing_of(declared, form, **asked), raws, KAFKA_US))
+    return [one if isinstance(one, str) else json.loads(one["_cdc"]["before"] or "null") for one in found]
 
 
 def updates(was: dict[str, Any], now: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -84,7 +77,7 @@ def test_an_image_of_before_decides_nothing_of_its_record(declared: str) -> None
     """Such as one with the key alone, where other columns are NOT NULL. Nor does the setting, by its default."""
     now = {"id": 7, "name": "new"}
     assert before(replace(DEBEZIUM, before=("id",)), [updates({"id": 6}, now)], declared) == [{"id": 6}]
-    config = Routing(TypeFrom("topic"), EventTime("record"), (("orders", declared),), value_format=DEBEZIUM)
+    config = routing_of(declared, DEBEZIUM)
     assert "before" not in config.to_json()
-    out = Decoder.of("orders", config).decode(pa.array([text(updates({"id": 6}, now))]), pa.array([AT_MS * 1000], US))
+    out = decode_all(config, [text(updates({"id": 6}, now))], KAFKA_US)
     assert out.table.schema.field("_cdc").type == CDC_TYPE

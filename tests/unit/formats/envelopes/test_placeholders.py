@@ -13,15 +13,12 @@ from decimal import Decimal
 from typing import Any
 
 import fastavro
-import pyarrow as pa
 import pytest
 
-from exporter.arrow.kafka_time import US
 from exporter.core.ddl import ddl_schema
-from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.value_format import ValueFormat
-from exporter.formats.decoder import Decoder
-from tests.support.envelope_samples import AT_MS, NOT_SENT, POSTGRES, UNAVAILABLE, VALUES, changed, text
+from tests.support.decoded_rows import decode_all, routing_of, rows_of
+from tests.support.envelope_samples import AT_MS, KAFKA_US, NOT_SENT, POSTGRES, UNAVAILABLE, VALUES, changed, text
 from tests.support.not_sent import is_hidden
 
 AVRO: dict[str, Any] = {
@@ -77,13 +74,7 @@ def decode(form: ValueFormat, values: list[bytes], required: bool = False) -> li
     kinds = ", ".join(f"{COLUMNS[n]} {kind}{' NOT NULL' * required}" for n, (kind, _) in NOT_SENT.items())
     schema = ddl_schema(f"id BIGINT, {kinds}")
     assert schema is not None
-    types = (("public.orders", schema),)
-    config = Routing(TypeFrom("topic"), EventTime("record"), types, value_format=form)
-    kafka = pa.array([AT_MS * 1000] * len(values), US)
-    out = Decoder.of("public.orders", config).decode(pa.array(values, pa.binary()), kafka)
-    found: dict[int, Any] = {row: reason for row, _, reason in out.bad}
-    found.update(zip(out.good.to_pylist(), out.table.to_pylist(), strict=True))
-    return [found[row] for row in range(len(values))]
+    return rows_of(decode_all(routing_of(schema, form), values, KAFKA_US))
 
 
 def in_json(row: dict[str, Any], source: Any = NEWEST) -> bytes:

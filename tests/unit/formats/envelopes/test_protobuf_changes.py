@@ -7,13 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from exporter.arrow.kafka_time import US
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.schemas import KnownSchemas, SchemaText
 from exporter.core.value_format import ValueFormat
 from exporter.executor.route import Router
-from exporter.formats.decoder import Decoder
-from tests.support.envelope_samples import AT_MS, MYSQL, POSTGRES, UNAVAILABLE, changed, text
+from tests.support.decoded_rows import columns, decode_all, routing_of, rows_of
+from tests.support.envelope_samples import KAFKA_US, MYSQL, POSTGRES, UNAVAILABLE, changed, text
 from tests.support.proto_files import classes, text_of
 
 PROTO = """
@@ -66,20 +65,14 @@ def message(change: dict[str, Any]) -> bytes:
     return PLACE + bytes(made.SerializeToString())
 
 
-def routing_of(form: ValueFormat) -> Routing:
-    columns = [("id", "long"), ("name", "string"), ("doc", "string")]
-    fields = [{"name": n, "type": t, "nullable": True, "metadata": {}} for n, t in columns]
-    types = (("public.orders", json.dumps({"type": "struct", "fields": fields})),)
-    return Routing(TypeFrom("source"), EventTime("json", "source.ts_ms", "ms"), types, value_format=form)
+def asking(form: ValueFormat) -> Routing:
+    declared, time = columns(id="long", name="string", doc="string"), EventTime("json", "source.ts_ms", "ms")
+    return routing_of(declared, form, type_from=TypeFrom("source"), event_time=time)
 
 
 def read(form: ValueFormat, values: list[bytes]) -> list[Any]:
     """Per value its row or its reason."""
-    decoder = Decoder.of("public.orders", routing_of(form), schemas=SCHEMAS)
-    out = decoder.decode(pa.array(values, pa.binary()), pa.array([AT_MS * 1000] * len(values), US))
-    found: dict[int, Any] = {row: reason for row, _, reason in out.bad}
-    found.update(zip(out.good.to_pylist(), out.table.to_pylist(), strict=True))
-    return [found[row] for row in range(len(values))]
+    return rows_of(decode_all(asking(form), values, KAFKA_US, schemas=SCHEMAS))
 
 
 def test_messages_are_read_as_the_same_envelopes_in_json() -> None:
@@ -101,7 +94,7 @@ def test_the_event_type_is_the_source() -> None:
               message({"op": "c", "after": ROW}), PLACE + b"\xff", b"x"]  # fmt: skip
     batch = pa.RecordBatch.from_pydict({"key": pa.nulls(5, pa.binary()), "value": pa.array(values, pa.binary()),
                                         "topic": ["t"] * 5})  # fmt: skip
-    routed = Router(routing_of(FORM), "t", SCHEMAS).route(batch)
+    routed = Router(asking(FORM), "t", SCHEMAS).route(batch)
     assert routed.event_types.to_pylist() == ["public.orders", "shop.orders", None, None, None]
     codes = [row["reason"].partition(":")[0] for row in routed.dead.to_pylist()]
     assert codes == ["unknown_type", "no_type", "truncated", "not_framed"]

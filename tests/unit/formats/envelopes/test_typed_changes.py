@@ -12,15 +12,14 @@ import fastavro
 import pyarrow as pa
 import pytest
 
-from exporter.arrow.kafka_time import US
-from exporter.core.routing import EventTime, Routing, TypeFrom
+from exporter.core.routing import EventTime, TypeFrom
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
-from exporter.formats.decoder import Decoder
 from exporter.formats.envelopes.columns import unwrapped
 from exporter.formats.formats import format_of
+from tests.support.decoded_rows import columns, decode_all, routing_of, rows_of, there
 from tests.support.envelope_samples import (
-    AT_MS,
+    KAFKA_US,
     MONGO,
     MYSQL,
     POSTGRES,
@@ -74,12 +73,6 @@ def form_of(schema: Any, kind: Any) -> ValueFormat:
     return ValueFormat("avro", envelope=kind, message="shop.Envelope", schemas=(("e.avsc", json.dumps(schema)),))
 
 
-def columns(required: Sequence[str] = (), **types: Any) -> str:
-    """Spark schema JSON."""
-    fields = [{"name": n, "type": t, "nullable": n not in required, "metadata": {}} for n, t in types.items()]
-    return json.dumps({"type": "struct", "fields": fields})
-
-
 def array_of(kind: str) -> Any:
     return {"type": "array", "elementType": kind, "containsNull": True}
 
@@ -89,19 +82,12 @@ DECLARED = columns(id="long", name="string", doc="string", tags=array_of("string
 
 def decode(form: ValueFormat, values: Sequence[bytes | None], declared: str = DECLARED, **routing: Any) -> list[Any]:
     """Per value its row, or its reason."""
-    asked: Any = {"type_from": TypeFrom("topic"), "event_time": EventTime("record"), **routing}
-    config = Routing(types=(("public.orders", declared),), value_format=form, **asked)
-    kafka = pa.array([AT_MS * 1000] * len(values), US)
-    out = Decoder.of("public.orders", config).decode(pa.array(values, pa.binary()), kafka)
-    found: dict[int, Any] = {row: reason for row, _, reason in out.bad}
-    found.update(zip(out.good.to_pylist(), map(told, out.table.to_pylist()), strict=True))
-    return [found[row] for row in range(len(values))]
+    return [*map(told, rows_of(decode_all(routing_of(declared, form, **routing), values, KAFKA_US)))]
 
 
-def told(row: dict[str, Any]) -> dict[str, Any]:
+def told(row: Any) -> Any:
     """A row; what is null in `_rescued` is as if it were not there."""
-    rescued = {name: item for name, item in json.loads(row["_rescued"] or "{}").items() if item is not None}
-    return {**row, "_rescued": rescued}
+    return row if isinstance(row, str) else {**row, "_rescued": there(json.loads(row["_rescued"] or "{}"))}
 
 
 SOURCES: Sequence[dict[str, Any]] = (

@@ -10,8 +10,9 @@ import pytest
 
 from exporter.formats.envelopes.connect import meant, meant_by
 from exporter.formats.envelopes.mongo import plain_document
-from exporter.formats.envelopes.strict import DeadLetter, parsed, written
+from exporter.formats.envelopes.strict import DeadLetter, parsed
 from exporter.formats.envelopes.unavailable import PLACEHOLDER, PLACEHOLDER_BASE64, is_unavailable
+from exporter.formats.json.parts import compact
 from tests.support.envelope_samples import CONNECT, TIME, decimal, structure, typed
 
 NOON_MS = 1_769_860_800_000
@@ -64,7 +65,7 @@ NOON_MS = 1_769_860_800_000
 def test_extended_json_becomes_plain_json(sent: str, plain: str) -> None:
     """Each form, letter by letter; what is none of them stays. Numbers keep their digits."""
     value, text = plain_document(f'{{"x":{sent}}}')
-    assert text == f'{{"x":{plain}}}'.encode() and written(value) == text
+    assert text == f'{{"x":{plain}}}'.encode() and compact(value) == text
 
 
 @pytest.mark.parametrize(
@@ -126,7 +127,7 @@ def test_a_schema_says_how_values_are_meant(field: str, sent: Any, connect: Any,
     for types, expected in ((False, connect), (True, connect if debezium is None else debezium)):
         node = meant_by(schema, types)
         assert node is not None and not isinstance(node, str)
-        assert json.loads(written(meant(node, {field: sent}))) == {field: expected}
+        assert json.loads(compact(meant(node, {field: sent}))) == {field: expected}
         assert meant(node, {field: None}) == {field: None}
 
 
@@ -180,5 +181,5 @@ def test_what_is_not_strictly_json_is_refused(raw: bytes) -> None:
 )  # fmt: skip
 def test_what_is_json_is_read_as_python_reads_it(raw: bytes) -> None:
     """And written with each number's own digits."""
-    again = written(parsed(raw))
+    again = compact(parsed(raw))
     assert json.loads(again, parse_float=str, parse_int=str) == json.loads(raw, parse_float=str, parse_int=str)

@@ -232,14 +232,6 @@ def test_what_nobody_declared_holds_what_fits_member_by_member() -> None:
     assert found.rescued.to_pylist() == [f'{{"s":{{"b":"x"}},"m":{{"n":{odd}}},"l":[1,{odd}]}}']
 
 
-@pytest.mark.parametrize("policy", ["rescue", "ignore", "dead_letter"])
-def test_a_type_without_columns_is_kept_whole(policy: Any) -> None:
-    """Whatever the policy: there is nowhere else for it."""
-    kind = pa.struct([("a", pa.int32()), ("b", pa.string())])
-    found = fit(kind, pa.schema([]), [{"a": 1, "b": None}], replace(PLAIN, unknown_fields=policy))
-    assert (found.rescued.to_pylist(), found.ignored.to_pylist(), found.refused) == (['{"a":1}'], [None], {})
-
-
 def test_rows_that_were_not_decoded_keep_their_reason() -> None:
     """And the numbers of the others are those of the batch."""
     schema = pa.schema([pa.field("a", pa.int64(), nullable=False)])
