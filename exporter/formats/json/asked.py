@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from exporter.arrow.kafka_time import US
 from exporter.core.routing import Routing
-from exporter.formats.cased import Spelling
+from exporter.formats.asked import Asked
 from exporter.formats.json.leaves import LargeNumbers, LongTimes, Means, leaf_of
 from exporter.formats.json.shapes import Struct, free_maps, graft, struct_of
-from exporter.formats.marks import declared_only, has_evolved, holds_json, is_evolved
-from exporter.formats.said import SaidType
+from exporter.formats.marks import has_evolved, holds_json, is_evolved
 
 
 @dataclass(frozen=True)
-class JsonAsked:
-    """said: of the event type. route, time: where the event type and the event time stand in a value, if they do.
-    cutter: of long timestamps.
+class JsonAsked(Asked):
+    """maps_as_objects: see Tuning. cutter: of long timestamps. large: see LargeNumbers. strict_times: see Routing."""
 
-    schema: the columns that are read; those that nobody declared are marked. maps_as_objects: see Tuning. large: see
-    LargeNumbers. strict_times: see Routing.
-    """
-
-    said: SaidType
-    schema: pa.Schema
-    route: list[str] | None
-    time: list[str] | None
-    unit: str
-    maps_as_objects: bool
+    maps_as_objects: bool = True
     cutter: LongTimes = field(default_factory=LongTimes)
     large: LargeNumbers = field(default_factory=LargeNumbers)
     strict_times: bool = False
@@ -38,28 +27,12 @@ class JsonAsked:
     @classmethod
     def by(cls, event_type: str, schema: pa.Schema, routing: Routing, maps_as_objects: bool) -> JsonAsked:
         """What a routing configuration asks for. Columns that nobody declared are never in the way of anything."""
-        time, kind = routing.event_time, routing.type_from
-        if routing.unknown_fields != "rescue" and has_evolved(schema):
-            schema = declared_only(schema)
-        spelling = Spelling.of(schema) if routing.ignores_case(event_type) else Spelling({})
-        asked = cls(
-            SaidType(event_type, routing),
-            schema,
-            spelling.path(kind.name.split(".")) if kind.kind == "json" else None,
-            spelling.path(time.path.split(".")) if time.kind == "json" else None,
-            time.unit,
-            maps_as_objects,
-            strict_times=routing.strict_times,
-        )
+        more = {"maps_as_objects": maps_as_objects, "strict_times": routing.strict_times}
+        asked = cls.of(event_type, schema, routing, **more)
         for path, needed in ((asked.route, pa.string()), (asked.time, asked.time_type)):
-            if path and has_evolved(asked.schema):
-                asked = replace(asked, schema=pa.schema(_making_way(asked.schema, path, needed, False)))
+            if path and has_evolved(asked.read):
+                asked = replace(asked, read=pa.schema(_making_way(asked.read, path, needed, False)))
         return asked
-
-    @property
-    def time_type(self) -> pa.DataType:
-        """The type of an event time as it is sent."""
-        return US if self.unit == "iso" else pa.int64()
 
     def shape(self, long: bool, as_sent: bool = False) -> Struct:
         """The columns with the route and event-time fields made known. long: timestamps are read as text.
@@ -68,7 +41,7 @@ class JsonAsked:
         the route or event-time field.
         """
         means = Means(self.cutter if long else None, self.large, as_sent, self.strict_times)
-        root = struct_of(self.schema, means)
+        root = struct_of(self.read, means)
         if self.route:
             graft(root, self.route, leaf_of(pa.string(), means), pa.types.is_string, "the event type")
         if self.time and self.unit == "iso":
@@ -80,7 +53,7 @@ class JsonAsked:
         return root
 
 
-def _making_way(fields: Iterable[pa.Field], path: list[str], needed: pa.DataType, evolved: bool) -> list[pa.Field]:
+def _making_way(fields: Iterable[pa.Field], path: Sequence[str], needed: pa.DataType, evolved: bool) -> list[pa.Field]:
     """The fields without the one that nobody declared and that is in the way of what is needed at a path."""
     name, *below = path
     kept = []

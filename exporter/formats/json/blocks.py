@@ -25,14 +25,9 @@ Verdicts = Mapping[int, RecordVerdict]
 
 
 class BlockReader:
-    """Gives a verdict on the first of some values, as many as are worth reading at once.
+    """Gives a verdict on the first of some values, as many as are worth reading at once."""
 
-    refuses_unknown: whether a record with unknown fields is refused.
-    """
-
-    def __init__(
-        self, asked: JsonAsked, readers: ShapeReaders, judge: Judge, tuning: Tuning, refuses_unknown: bool
-    ) -> None:
+    def __init__(self, asked: JsonAsked, readers: ShapeReaders, judge: Judge, tuning: Tuning) -> None:
         self.habits = Habits(tuning.block_rows)
         self.layouts = Layouts(readers.root)
         self._asked = asked
@@ -40,10 +35,9 @@ class BlockReader:
         self._marked = readers
         self._judge = judge
         self._tuning = tuning
-        self._refuses_unknown = refuses_unknown
         self._guard = decimal_guard(readers.root)
         writes_maps = any(isinstance(node, Map) and node.entries for node in nodes_of(readers.root))
-        self._all_unknown = len(asked.schema) == 0
+        self._all_unknown = asked.keeps_all
         self._as_sent = not writes_maps and not self._all_unknown
         self._judge_all = writes_maps or tuning.judge_all
 
@@ -78,7 +72,7 @@ class BlockReader:
     @property
     def _alone(self) -> bool:
         """Whether refused records must not be read with good ones, because the reader counts what it cuts in all."""
-        return self.habits.long and self._refuses_unknown
+        return self.habits.long and self._asked.policy == "dead_letter"
 
     def _reader(self, block: Block) -> FastReader:
         return block.readers.long if self.habits.long else block.readers.plain

@@ -81,18 +81,16 @@ class JsonReader:
     ) -> None:
         asked = JsonAsked.by(event_type, schema, routing, tuning.maps_as_objects)
         readers = ShapeReaders(asked.shape, asked)
-        self._keeps_all = len(asked.schema) == 0
-        judge = Judge(readers.root, routing, asked.route, asked.said, self._keeps_all)
+        judge = Judge(readers.root, asked)
         self.ways: Counter[Way] = Counter()
-        self._schema, self._read_schema = schema, asked.schema
-        self._widens = asked.schema != schema
-        self._unknown_fields = routing.unknown_fields
-        self._evolved = has_evolved(asked.schema)
+        self._asked = asked
+        self._widens = asked.read != schema
+        self._evolved = has_evolved(asked.read)
         self._lifter = None
         if holds_json(readers.root):
-            as_sent = Judge(asked.shape(False, as_sent=True), routing, asked.route, asked.said, keep_all=False)
+            as_sent = Judge(asked.shape(False, as_sent=True), asked)
             self._lifter = Lifter(readers.root, as_sent, canonical)
-        self._blocks = BlockReader(asked, readers, judge, tuning, routing.unknown_fields == "dead_letter")
+        self._blocks = BlockReader(asked, readers, judge, tuning)
 
     @property
     def habits(self) -> Habits:
@@ -121,7 +119,7 @@ class JsonReader:
             refused = {row: refused.get(row) or told(values[row].as_py(), why) for row, why in read.refused.items()}
             read = replace(read, refused=refused)
         if self._widens:
-            read = replace(read, columns=widened(read.columns, self._read_schema, self._schema, len(read.rows)))
+            read = replace(read, columns=widened(read.columns, self._asked.read, self._asked.schema, len(read.rows)))
         return read
 
     def _texts(self, values: pa.BinaryArray) -> tuple[pa.BinaryArray, dict[int, str]]:
@@ -156,10 +154,10 @@ class JsonReader:
     def _unknown(self, done: JudgedBlock) -> list[Any]:
         """Of each row what is kept of its unknown fields, most often null, and how many are not."""
         texts, counts = pa.nulls(done.size, pa.string()), pa.nulls(done.size, pa.int32())
-        if self._unknown_fields == "ignore" and not self._keeps_all:
+        if self._asked.policy == "ignore" and not self._asked.keeps_all:
             counts = counts if done.cut is None else done.cut.found
             return [texts, patched(counts, {row: verdict.unknown for row, verdict in done.verdicts.items()})]
-        if self._unknown_fields == "rescue" and done.cut is not None:
+        if self._asked.policy == "rescue" and done.cut is not None:
             texts = done.cut.unknown
         elif all(verdict.rescued is None for verdict in done.verdicts.values()):
             return [texts, counts]
@@ -168,7 +166,7 @@ class JsonReader:
     def _refused_if_taken(self, done: JudgedBlock) -> dict[int, str]:
         """Rows that are refused although the reader took them, and why: it saw them without their unknown fields."""
         odd = {row: v.reason for row, v in done.verdicts.items() if v.text is not None and v.reason}
-        if done.cut is not None and self._unknown_fields == "dead_letter":
+        if done.cut is not None and self._asked.policy == "dead_letter":
             first = done.cut.first
             rows = set(pc.indices_nonzero(first.is_valid()).to_pylist()) - done.verdicts.keys()
             odd |= {row: f"unknown_field: {shorten(first[row].as_py())}" for row in rows}

@@ -16,12 +16,11 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exporter.core.routing import Routing
+from exporter.formats.asked import Asked
 from exporter.formats.json.shapes import Struct
 from exporter.formats.json.text import NotStrict, StrictJson
 from exporter.formats.json.unknown import Splitter, plain
 from exporter.formats.json.values import BadValue, FloatToken, IntToken, Note, UnknownFound
-from exporter.formats.said import SaidType
 from exporter.text import shorten
 
 LARGE_BYTES = 64 << 10
@@ -76,15 +75,13 @@ def outsized(values: pa.BinaryArray) -> dict[int, bytes]:
 class Judge:
     """Reads one record exactly. Slow, so it only sees doubtful ones."""
 
-    def __init__(
-        self, root: Struct, routing: Routing, route: list[str] | None, said: SaidType, keep_all: bool
-    ) -> None:
+    def __init__(self, root: Struct, asked: Asked) -> None:
         self._root = root
         self._splitter = Splitter(root)
-        self._policy = routing.unknown_fields
-        self._route = route
-        self._said = said
-        self._keep_all = keep_all
+        self._policy = asked.policy
+        self._route = asked.route
+        self._said = asked.said
+        self._keep_all = asked.keeps_all
         self._json = StrictJson(_int, FloatToken)
 
     def verdict(self, raw: bytes | None) -> RecordVerdict:

@@ -93,7 +93,7 @@ class FastReader:
             self._asked.cutter.count = before
         return time
 
-    def _leaf(self, path: list[str]) -> tuple[JsonLeaf, bool]:
+    def _leaf(self, path: Sequence[str]) -> tuple[JsonLeaf, bool]:
         """The leaf at a known path, and whether a column holds it."""
         node: Node = self._root
         declared = True
@@ -136,7 +136,7 @@ class ShapeReaders:
         return decode
 
 
-def _at(parsed: pa.StructArray, path: list[str]) -> pa.Array:
+def _at(parsed: pa.StructArray, path: Sequence[str]) -> pa.Array:
     """The column at a path; null where a parent is."""
     column: pa.Array = parsed
     for name in path:

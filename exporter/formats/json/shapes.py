@@ -12,7 +12,7 @@ No node knows a record, a batch or a policy. Must never let a value become null 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -311,7 +311,7 @@ def decimal_guard(root: Struct) -> str | None:
     return rf'[:,\[ \t\r\n"][+-]?(?:{whole}|{exponent})|\\u00[2-6]'
 
 
-def graft(root: Struct, path: list[str], leaf: JsonLeaf, fits: Callable[[pa.DataType], bool], what: str) -> None:
+def graft(root: Struct, path: Sequence[str], leaf: JsonLeaf, fits: Callable[[pa.DataType], bool], what: str) -> None:
     """Make the field at `path` known, declared or not; ConfigError if a declared type is in the way.
 
     A value there that does not fit refuses the record, whoever made the column that holds it.

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from exporter.formats.asked import Path
 from exporter.formats.marks import bare, holds_json, is_evolved
-from exporter.formats.typed.asked import Path
 from exporter.formats.typed.casts import cast_of
 from exporter.formats.typed.nodes import (
     AnyJson,

@@ -18,10 +18,10 @@ import pyarrow.compute as pc
 
 from exporter.arrow.kafka_time import US
 from exporter.arrow.rows import patched
+from exporter.formats.asked import Path
 from exporter.formats.json.leaves import Means, leaf_of
 from exporter.formats.json.values import BadValue, Note
 from exporter.formats.said import SaidType
-from exporter.formats.typed.asked import Path
 from exporter.formats.typed.compiled import UnfitType, sql_name
 from exporter.text import shorten
 

@@ -16,7 +16,6 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from exporter.arrow.kafka_time import US
 from exporter.formats.cased import Unclear
 from exporter.formats.format import Read
 from exporter.formats.marks import unmarked, widened
@@ -92,7 +91,7 @@ class Fit:
 def nothing_read(asked: TypedAsked, refused: Mapping[int, str]) -> Read:
     """Of records of which none is good."""
     columns = [pa.nulls(0, field.type) for field in unmarked(asked.schema)]
-    time = None if asked.time is None else pa.nulls(0, US if asked.unit == "iso" else pa.int64())
+    time = None if asked.time is None else pa.nulls(0, asked.time_type)
     return Read(pa.nulls(0, pa.int32()), columns, time, pa.nulls(0, pa.string()), pa.nulls(0, pa.int32()), refused)
 
 
