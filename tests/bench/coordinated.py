@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -20,7 +21,7 @@ from tests.bench.desk import Desk, Filled
 from tests.bench.figures import Outcome, Row, Target, ratios, rounded
 from tests.bench.freshness import FEEDER
 from tests.bench.load import Load
-from tests.bench.pairs import Timed, exported
+from tests.bench.pairs import Timed, compared, exported, in_turn
 
 ROUNDS, RECORDS = 3, 3_000_000
 SHARE_MIN = 0.9
@@ -44,23 +45,17 @@ def run(desk: Desk) -> Outcome:
 
 def _catches_up(desk: Desk, outcome: Outcome) -> None:
     """A backlog: one process, which is its own leader, in each mode."""
-    done: dict[str, list[Timed]] = {OWN: [], AS_OFTEN: [], COORDINATED: []}
-    rows = list[Row]()
     with desk.broker():
         topic = desk.topic(Load(), desk.count(RECORDS, least=5_000))
-        for number in range(ROUNDS):
-            for name in [*done] if number % 2 else [*done][::-1]:
-                often = {"roll_age_max_secs": 10} if name == AS_OFTEN else {}
-                settings = rounds_over(topic) if name == COORDINATED else often
-                done[name].append(exported(desk, topic, desk.config(topic, desk.lake(), **settings)))
-            rows += [
-                {"round": number + 1, "commits": name, "records/s": round(runs[-1].speed),
-                 "core-s/M": rounded(runs[-1].core_secs / runs[-1].rows * 1e6)}
-                for name, runs in done.items()
-            ]  # fmt: skip
-    outcome.tables["A backlog of 10 types, one process"] = rows
-    speeds = {name: [one.speed for one in runs] for name, runs in done.items()}
-    outcome.bars["records/s, medians"] = {name: median(runs) for name, runs in speeds.items()}
+        settings: Mapping[str, Callable[[], Mapping[str, object]]] = {
+            OWN: dict, AS_OFTEN: lambda: {"roll_age_max_secs": 10}, COORDINATED: lambda: rounds_over(topic),
+        }  # fmt: skip
+
+        def exports(name: str) -> Timed:
+            return exported(desk, topic, desk.config(topic, desk.lake(), **settings[name]()))
+
+        done = in_turn(ROUNDS, {name: partial(exports, name) for name in settings})
+    speeds = compared(outcome, "A backlog of 10 types, one process", done)
     for other in (OWN, AS_OFTEN):
         _, share = ratios(speeds[COORDINATED], speeds[other])
         name = f"coordinated commits, of the throughput with {other}"
@@ -84,11 +79,7 @@ def _shares(desk: Desk, name: str) -> Row:
         settings = rounds_over(topic, commit_interval_secs=INTERVAL_SECS) if coordinated else {}
         often = {} if coordinated else {"roll_age_max_secs": INTERVAL_SECS}
         config = desk.config(topic, lake, **settings, **often)
-        first = stack.enter_context(desk.exporting(config))
-        first.until("the tables", lambda run: bool(run.of("positions_recovered")))  # are made once
-        tasks = [first, *(stack.enter_context(desk.exporting(config)) for _ in range(TASKS - 1))]
-        for task in tasks:
-            task.until("positions", lambda run: bool(run.of("positions_recovered")))
+        tasks = [stack.enter_context(desk.exporting(config)) for _ in range(TASKS)]
         secs = settle + counted + INTERVAL_SECS
         words = feeder.words(topic.bootstrap, topic.name, load, PER_SEC, secs)
         with desk.running([FEEDER, *words]) as feeding:

@@ -202,7 +202,6 @@ def _lag(desk: Desk, outcome: Outcome) -> None:
     per_sec = desk.count(PER_SEC, least=100) if desk.scale < 1 else PER_SEC
     config = with_job(desk.config(topic, lake, roll_age_max_secs=ROLL_AGE_SECS), PAGES)
     with desk.exporting(config) as export, desk.running(following(config)) as mirror:
-        export.until("positions", lambda run: bool(run.of("positions_recovered")))
         words = feeder.words(topic.bootstrap, topic.name, load, per_sec, desk.secs(FED_SECS, least=10.0))
         with desk.running([FEEDER, *words]) as feeding:
             sent = int(feeding.wait().of("fed")[0]["sent"])

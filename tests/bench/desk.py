@@ -163,8 +163,9 @@ class Desk:
 
     @contextmanager
     def exporting(self, config: Path) -> Iterator[Task]:
-        """The exporter as a service."""
+        """The exporter as a service, which knows its positions."""
         with self.running([EXPORTER, "run", "--config", str(config)]) as task:
+            task.until("positions", lambda run: bool(run.of("positions_recovered")))
             yield task
 
 

@@ -7,12 +7,13 @@ before, so that all columns are there; hints give the evolved ones the declared 
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
-from statistics import median
 
-from tests.bench.desk import Desk, Filled, Run
-from tests.bench.figures import Outcome, Row, Target, rounded
+from tests.bench.desk import Desk, Filled
+from tests.bench.figures import Outcome, Target, ratios
 from tests.bench.load import Load
+from tests.bench.pairs import Timed, compared, in_turn, timed_export
 
 PAIRS = 3
 RECORDS, WARM_RECORDS = 1_500_000, 20_000
@@ -21,20 +22,24 @@ SHARE_MIN = 0.95
 
 def run(desk: Desk) -> Outcome:
     """The pairs, and the median of their ratios."""
-    outcome, rows, shares = Outcome(), list[Row](), list[float]()
+    outcome = Outcome()
     with desk.broker():
         topic = desk.topic(Load(), desk.count(WARM_RECORDS, least=2_000))
         lakes = {name: desk.lake() for name in ("declared", "evolved")}
-        for name, lake in lakes.items():
-            desk.export(_config(desk, topic, lake, name))
-        for number in range(PAIRS):
+
+        def exports(name: str) -> Timed:
+            return timed_export(desk.export(_config(desk, topic, lakes[name], name)))
+
+        ways = {name: partial(exports, name) for name in lakes}
+        in_turn(1, ways)
+        pairs = []
+        for _ in range(PAIRS):
             desk.add(topic, desk.count(RECORDS, least=5_000))
-            names = [*lakes] if number % 2 else [*reversed(lakes)]
-            done = {name: desk.export(_config(desk, topic, lakes[name], name)) for name in names}
-            shares.append(_rate(done["evolved"]) / _rate(done["declared"]))
-            rows += [{"pair": number + 1, "columns": name, **_figures(one)} for name, one in sorted(done.items())]
-    outcome.tables["Columns that are declared, and that evolution made"] = rows
-    share, what = median(shares), "evolved, of the throughput of declared columns"
+            pairs.append(in_turn(1, ways))
+    done = {name: [pair[name][0] for pair in pairs] for name in lakes}
+    speeds = compared(outcome, "Columns that are declared, and that evolution made", done)
+    _, share = ratios(speeds["evolved"], speeds["declared"])
+    what = "evolved, of the throughput of declared columns"
     outcome.targets.append(Target(what, share, SHARE_MIN, "x", at_least=True))
     return outcome
 
@@ -63,12 +68,3 @@ def _columns(ddl: str) -> list[tuple[str, str]]:
             begin = at + 1
     named = [part.strip().partition(" ") for part in [*parts, ddl[begin:]]]
     return [(name.strip("`"), kind.strip()) for name, _, kind in named]
-
-
-def _rate(done: Run) -> float:
-    return done.rows / done.secs
-
-
-def _figures(done: Run) -> Row:
-    used = sum(done.usage.between(*done.window).values())
-    return {"records/s": round(_rate(done)), "core-s/M": rounded(used / done.rows * 1e6)}

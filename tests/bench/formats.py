@@ -8,14 +8,16 @@ are declared.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import get_args
 
 from exporter.local.registry import LocalRegistry
-from tests.bench.desk import Desk, Filled, Run, checked
-from tests.bench.figures import Outcome, Row, Target, rounded
+from tests.bench.desk import Desk, Filled
+from tests.bench.figures import Outcome, Target, ratios
 from tests.bench.load import Load
+from tests.bench.pairs import Timed, compared, exported, in_turn
 from tests.bench.shop_values import Form
 
 ROUNDS = 3
@@ -27,22 +29,21 @@ FORMS: tuple[Form, ...] = get_args(Form)
 
 def run(desk: Desk) -> Outcome:
     """The rounds, and of each the ratios to its JSON."""
-    outcome, rows = Outcome(), list[Row]()
-    done: dict[Form, list[Run]] = {form: [] for form in FORMS}
+    outcome = Outcome()
     with desk.broker(), LocalRegistry() as registry:
         load = Load(bad_every=0, registry=registry.url)
-        topics = {form: desk.topic(replace(load, form=form), desk.count(RECORDS, least=5_000)) for form in FORMS}
-        for number in range(ROUNDS):
-            for form in FORMS[number:] + FORMS[:number]:
-                topic = topics[form]
-                done[form].append(checked(desk.export(_config(desk, topic, desk.lake())), topic))
-            rows += [{"round": number + 1, "format": form, **_figures(done[form][-1])} for form in FORMS]
-    outcome.tables["One export for each format, one after the other"] = rows
-    outcome.bars["records/s, medians"] = {form: median(map(_rate, done[form])) for form in FORMS}
+
+        def exports(topic: Filled) -> Timed:
+            return exported(desk, topic, _config(desk, topic, desk.lake()))
+
+        count = desk.count(RECORDS, least=5_000)
+        ways = {form: partial(exports, desk.topic(replace(load, form=form), count)) for form in FORMS}
+        done = in_turn(ROUNDS, ways)
+    speeds = compared(outcome, "One export for each format, one after the other", done)
     for form in FORMS[1:]:
-        times = median(_rate(one) / _rate(json) for one, json in zip(done[form], done["json"], strict=True))
+        _, times = ratios(speeds[form], speeds["json"])
         outcome.targets.append(Target(f"{form}: records/s, times JSON", times, TIMES_MIN, "x", at_least=True))
-        cost = median(map(_core_secs, done[form]))
+        cost = median(one.core_secs / one.rows * 1e6 for one in done[form])
         outcome.targets.append(Target(f"{form}: core-seconds per million records", cost, CORE_SECS_MAX, "s"))
     return outcome
 
@@ -55,16 +56,3 @@ def _config(desk: Desk, topic: Filled, lake: Path) -> Path:
         lines += ['[type_from]\nkind = "schema"\nname = "short"', '[event_time]\nkind = "field"\npath = "ts"']
         config.write_text("\n".join([head, *lines]) + "\n")
     return config
-
-
-def _rate(done: Run) -> float:
-    return done.rows / done.secs
-
-
-def _core_secs(done: Run) -> float:
-    """Per million records."""
-    return sum(done.usage.between(*done.window).values()) / done.rows * 1e6
-
-
-def _figures(done: Run) -> Row:
-    return {"rows": done.rows, "records/s": round(_rate(done)), "core-s/M": rounded(_core_secs(done))}

@@ -72,7 +72,6 @@ def _one(desk: Desk, case: Case) -> Row:
     per_sec = desk.count(case.per_sec, least=100) if desk.scale < 1 else case.per_sec
     secs = warm + counted + case.roll_age_secs + TAIL_SECS
     with desk.exporting(desk.config(topic, lake, roll_age_max_secs=case.roll_age_secs)) as task:
-        task.until("positions", lambda run: bool(run.of("positions_recovered")))
         with desk.running([FEEDER, *feeder.words(topic.bootstrap, topic.name, load, per_sec, secs)]) as feeding:
             fed = feeding.wait()
         sent, since = int(fed.of("fed")[0]["sent"]), float(fed.of("feeding")[0]["since"]) + warm

@@ -23,7 +23,6 @@ def run(desk: Desk) -> Outcome:
         config = desk.config(topic, desk.lake())
         desk.export(config)
         with desk.exporting(config) as task:
-            task.until("positions", lambda run: bool(run.of("positions_recovered")))
             time.sleep(desk.secs(SETTLE_SECS))
             since = time.time()
             time.sleep(desk.secs(COUNTED_SECS))

@@ -157,7 +157,6 @@ def _commits(desk: Desk, s3: Server, outcome: Outcome) -> None:
             desk.export(desk.config(topic, lake, **settings))
             config = desk.config(topic, lake, roll_age_max_secs=1, heartbeat_secs=600, poll_secs=0.2, **settings)
             with desk.exporting(config) as task:
-                task.until("positions", lambda run: bool(run.of("positions_recovered")))
                 secs = [secs for _ in range(1 + max(3, desk.count(BURSTS))) for secs in one_burst(task, topic)][2:]
         rows.append({"store": name, "commits": len(secs), "commit, median": rounded(median(secs)),
                      "commit, p90": rounded(percentile(secs, 0.9))})  # fmt: skip

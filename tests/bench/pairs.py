@@ -9,6 +9,7 @@ is the job's side of the first pair.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -108,8 +109,32 @@ def _pairs(desk: Desk, topic: Filled, trigger: int, just_run: Timed | None) -> t
 
 def exported(desk: Desk, topic: Filled, config: Path | None = None) -> Timed:
     """One export of the whole topic. config: its settings file; None: default settings, into a new lake."""
-    done = checked(desk.export(config or desk.config(topic, desk.lake())), topic)
+    return timed_export(checked(desk.export(config or desk.config(topic, desk.lake())), topic))
+
+
+def timed_export(done: Run) -> Timed:
+    """From the known positions to the last commit."""
     return Timed(done.rows, done.secs, sum(done.usage.between(*done.window).values()))
+
+
+def in_turn(rounds: int, ways: Mapping[str, Callable[[], Timed]]) -> dict[str, list[Timed]]:
+    """Each way once in each round, the last one first in every other round."""
+    done: dict[str, list[Timed]] = {name: [] for name in ways}
+    for number in range(rounds):
+        for name in [*ways] if number % 2 else [*ways][::-1]:
+            done[name].append(ways[name]())
+    return done
+
+
+def compared(outcome: Outcome, caption: str, done: Mapping[str, Sequence[Timed]]) -> dict[str, list[float]]:
+    """Show the runs of some ways round by round, and their medians. The records/s of each."""
+    rounds = range(max(map(len, done.values())))
+    outcome.tables[caption] = [
+        {"round": number + 1, "way": name, **row(runs[number])} for number in rounds for name, runs in done.items()
+    ]
+    speeds = {name: [one.speed for one in runs] for name, runs in done.items()}
+    outcome.bars[f"{caption}: records/s, medians"] = {name: median(each) for name, each in speeds.items()}
+    return speeds
 
 
 def timed(done: Run) -> Timed:

@@ -26,7 +26,6 @@ def run(desk: Desk) -> Outcome:
         exported = checked(desk.export(config), topic)
         again = desk.export(config)
         with desk.exporting(config) as task:
-            task.until("positions", lambda run: bool(run.of("positions_recovered")))
             time.sleep(desk.secs(SETTLE_SECS, least=2))
             since = time.time()
             time.sleep(desk.secs(IDLE_SECS))

@@ -7,12 +7,11 @@ that takes rows away would save their encoding.
 from __future__ import annotations
 
 from pathlib import Path
-from statistics import median
 
 from tests.bench.desk import Desk, Filled
-from tests.bench.figures import Outcome, Row, Target, ratios, rounded
+from tests.bench.figures import Outcome, Target, ratios
 from tests.bench.load import Load
-from tests.bench.pairs import Timed, exported
+from tests.bench.pairs import Timed, compared, exported, in_turn
 
 PAIRS = 3
 RECORDS = 3_000_000
@@ -24,20 +23,18 @@ SET = {"session_hash": "sha256(session)", "shard": "user_id % 64"}
 
 def run(desk: Desk) -> Outcome:
     """The pairs, and the median of their ratios."""
-    outcome, rows = Outcome(), list[Row]()
-    done: dict[str, list[Timed]] = {"with": [], "without": []}
+    outcome = Outcome()
     with desk.broker():
         topic = desk.topic(Load(), desk.count(RECORDS, least=5_000))
-        for number in range(PAIRS):
-            for name in ["with", "without"] if number % 2 else ["without", "with"]:
-                config = desk.config(topic, desk.lake())
-                if name == "with":
-                    with_rules(config, topic)
-                done[name].append(exported(desk, topic, config))
-            rows += [{"pair": number + 1, "rules": name, **_figures(one[-1])} for name, one in done.items()]
-    outcome.tables["A filter and two computed columns for each type, and none"] = rows
-    _, share = ratios([one.speed for one in done["with"]], [one.speed for one in done["without"]])
-    outcome.bars["records/s, medians"] = {name: median(one.speed for one in runs) for name, runs in done.items()}
+
+        def ruled() -> Timed:
+            config = desk.config(topic, desk.lake())
+            with_rules(config, topic)
+            return exported(desk, topic, config)
+
+        done = in_turn(PAIRS, {"with": ruled, "without": lambda: exported(desk, topic)})
+    speeds = compared(outcome, "A filter and two computed columns for each type, and none", done)
+    _, share = ratios(speeds["with"], speeds["without"])
     what = "with a filter and two computed columns for each type, of the throughput without"
     outcome.targets.append(Target(what, share, SHARE_MIN, "x", at_least=True))
     return outcome
@@ -51,7 +48,3 @@ def with_rules(config: Path, topic: Filled) -> None:
         computed = "".join(f'{column} = "{sql}"\n' for column, sql in SET.items())
         text = text.replace(columns, f'{columns}\nwhere = "{WHERE}"\n[types.{name}.set]\n{computed}', 1)
     config.write_text(text)
-
-
-def _figures(one: Timed) -> Row:
-    return {"records/s": round(one.speed), "core-s/M": rounded(one.core_secs / one.rows * 1e6)}

@@ -31,7 +31,6 @@ def run(desk: Desk) -> Outcome:
         topic = desk.topic(load, 0)
         age = 60 if desk.scale >= 1 else 5
         with desk.exporting(desk.config(topic, lake, roll_age_max_secs=age)) as task:
-            task.until("positions", lambda run: bool(run.of("positions_recovered")))
             sender = Sender(topic.bootstrap, topic.name, linger_ms=5)
             sent = pace(sender, in_turn(load), load.types / age, secs)
             sender.flush()

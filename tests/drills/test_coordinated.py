@@ -14,7 +14,7 @@ from exporter.local.broker import create_topic
 from exporter.local.plain import PlainLake, PlainTopic, problems
 from tests.support import naive
 from tests.support.lakes import Exports, mixed, wait_until
-from tests.support.services import fresh_name, produce, remove_topic
+from tests.support.services import fresh_name, remove_topic
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.drill]
 
@@ -37,7 +37,7 @@ def test_two_members_commit_once_whatever_becomes_of_their_messages_and_of_the_t
     lake, sent, written = PlainLake(tmp_path / "lake"), PlainTopic({"bootstrap_servers": kafka}, e.topic), [0]
 
     def more() -> None:
-        produce(kafka, e.topic, {partition: mixed(COUNT, 1000 * (written[0] + partition)) for partition in range(2)})
+        e.send({partition: mixed(COUNT, 1000 * (written[0] + partition)) for partition in range(2)})
         written[0] += 2
 
     def commit_of_both() -> None:

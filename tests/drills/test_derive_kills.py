@@ -20,7 +20,7 @@ from exporter.errors import Fenced
 from exporter.faults import InjectedFault
 from exporter.lake.lake import Lake
 from tests.support.lakes import NOON, Export, Exports, armed, event, seldom
-from tests.support.services import Record, fresh_name, produce
+from tests.support.services import Record, fresh_name
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.drill]
 
@@ -49,7 +49,7 @@ def changes(first: int) -> list[Record]:
 
 def exported(e: Export, spark: Any, number: int) -> None:
     """More records for both partitions, in their tables."""
-    produce(e.kafka, e.topic, {partition: changes(1_000 * (2 * number + partition)) for partition in range(2)})
+    e.send({partition: changes(1_000 * (2 * number + partition)) for partition in range(2)})
     e.run(spark)
 
 

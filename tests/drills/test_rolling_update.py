@@ -18,7 +18,7 @@ import pytest
 from exporter.local.broker import create_topic
 from tests.support.lakes import Exports, mixed, seldom, writing, wrong_places
 from tests.support.processes import ROOT, Process, descendants, running
-from tests.support.services import fresh_name, produce
+from tests.support.services import fresh_name
 
 pytestmark = [pytest.mark.broker, pytest.mark.drill]
 
@@ -50,7 +50,7 @@ def test_tasks_of_two_versions_share_a_group(
     create_topic(kafka, control)
     told = {"control_topic": control, "commit_interval_secs": 0.5} if mode == "coordinated" else {}
     e = exports(2, **told, session_timeout_secs=None)
-    produce(kafka, e.topic, {partition: mixed(2000, 5000 * partition) for partition in range(2)})
+    e.send({partition: mixed(2000, 5000 * partition) for partition in range(2)})
     before = {**before, "EXPORTER_COMMIT_MODE": mode, "EXPORTER_SESSION_TIMEOUT_MS": "6000"}
     now = {"EXPORTER_SESSION_TIMEOUT_SECS": "6"}
     first, second = (before, now) if forward else (now, before)

@@ -13,7 +13,7 @@ from exporter.drill.settings_file import settings_text
 from exporter.local.plain import PlainLake, PlainTopic, problems
 from exporter.protocol.commit import DeltaCommitter
 from tests.support.lakes import Crash, Exports
-from tests.support.services import Record, produce
+from tests.support.services import Record
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.drill]
 
@@ -60,7 +60,7 @@ def test_counts_of_what_filters_leave_out_are_exact_wherever_a_task_ends(
 
     for life, commit in enumerate(CRASHES):
         made = (routes.record(RECORDS * life + number) for number in range(RECORDS))
-        produce(kafka, e.topic, {0: [Record(one.key, one.value, (), one.timestamp_ms) for one in made]})
+        e.send({0: [Record(one.key, one.value, (), one.timestamp_ms) for one in made]})
         with monkeypatch.context() as patch, pytest.raises(Crash):
             crash_in(patch, commit)
             e.run(spark)

@@ -16,7 +16,7 @@ from exporter.local.server import free_ports
 from exporter.operate.status import fetch
 from tests.support.lakes import Export, Exports, expected_places, mixed, seldom, wait_until, writing, wrong_places
 from tests.support.processes import Process, descendants, living, running
-from tests.support.services import administered, produce
+from tests.support.services import administered
 from tests.unit.test_deploy import NOMAD, nomad
 
 pytestmark = [pytest.mark.broker, pytest.mark.drill]
@@ -72,7 +72,7 @@ def test_a_signal_to_the_group_stops_the_task_with_all_it_has_read(export: Expor
     assert words[:3] == ["exporter", "run", "--config"], "else this is not Nomad's command line"
     assert kill_secs > STOP_BUDGET_SECS
     env = {**nomad_env, "EXPORTER_HTTP_HOST": "127.0.0.1", "EXPORTER_HTTP_PORT": str(port)}
-    produce(e.kafka, e.topic, {partition: mixed(500, 1000 * partition) for partition in range(PARTITIONS)})
+    e.send({partition: mixed(500, 1000 * partition) for partition in range(PARTITIONS)})
     with writing(e.kafka, e.topic), running(e, env=env) as task:
         at_work(task, e)
         look_at(f"http://127.0.0.1:{port}")
@@ -111,7 +111,7 @@ def freeze_java(task: Process) -> None:
 def test_a_stop_that_waits_for_a_jvm_that_does_not_answer_ends_all_the_same(export: Export) -> None:
     """In time, with 69, and it says so: whoever waits longer before he kills it learns what was the matter."""
     e = export.with_(stop_budget_secs=1)
-    produce(e.kafka, e.topic, {0: mixed(100)})
+    e.send({0: mixed(100)})
     with running(e) as task:
         task.wait_for("round_read")
         freeze_java(task)
@@ -123,7 +123,7 @@ def test_a_stop_that_waits_for_a_jvm_that_does_not_answer_ends_all_the_same(expo
 def test_a_second_signal_ends_the_task_at_once(export: Export) -> None:
     """Whoever is in a hurry sends it twice: exit 128 + 15, although a commit hangs."""
     e = export
-    produce(e.kafka, e.topic, {0: mixed(100)})
+    e.send({0: mixed(100)})
     with running(e) as task:
         task.wait_for("round_read")
         freeze_java(task)

@@ -11,7 +11,6 @@ from exporter.faults import Fault
 from tests.support import naive
 from tests.support.lakes import S3_GROUP, Export, Exports, mixed, wait_until
 from tests.support.processes import running
-from tests.support.services import produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.drill, S3_GROUP]
 
@@ -37,7 +36,7 @@ def test_a_sleeper_is_refused_whatever_the_next_owner_has_committed(export: Expo
     `zombie-holds-less`), and tests/spark/test_commit.py in one process.
     """
     e = export
-    produce(e.kafka, e.topic, {partition: mixed(HELD, 1000 * partition) for partition in range(PARTITIONS)})
+    e.send({partition: mixed(HELD, 1000 * partition) for partition in range(PARTITIONS)})
     with running(e, faults=f"{Fault.BEFORE_DELTA_COMMIT.value}:stop:1") as task:
         wait_until(task.stopped, 120, "the sleeper sleeps")
         task.signal_group(signal.SIGSTOP)
@@ -46,7 +45,7 @@ def test_a_sleeper_is_refused_whatever_the_next_owner_has_committed(export: Expo
         assert -1 < min(positions(e)) <= max(positions(e)) < HELD - 1
         task.signal_group(signal.SIGCONT)
         task.wait_for("commit_refused")
-        produce(e.kafka, e.topic, {0: mixed(50, 20_000)})
+        e.send({0: mixed(50, 20_000)})
         task.wait_for("partition_revoked")
         wait_until(lambda: e.position("order", 0)[1] >= HELD, 60, "it works on as a member")
         task.signal_group(signal.SIGTERM)

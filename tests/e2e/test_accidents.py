@@ -34,7 +34,7 @@ from tests.support.lakes import (
     wait_until,
     wrong_places,
 )
-from tests.support.services import fresh_name, make_again, produce
+from tests.support.services import fresh_name, make_again
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -63,10 +63,10 @@ def forget(spark: Any) -> None:
 
 def twice_exported(e: Export, spark: Any) -> dict[str, int]:
     """Two runs of 100 records in each of two partitions; the versions after the first."""
-    produce(e.kafka, e.topic, {0: mixed(100), 1: mixed(100, first=1000)})
+    e.send({0: mixed(100), 1: mixed(100, first=1000)})
     e.run(spark)
     first = versions(e)
-    produce(e.kafka, e.topic, {0: mixed(100, first=100), 1: mixed(100, first=1100)})
+    e.send({0: mixed(100, first=100), 1: mixed(100, first=1100)})
     e.run(spark)
     return first
 
@@ -87,7 +87,7 @@ def stops(e: Export, spark: Any, table: str, operation: str) -> InvariantBroken:
 
 def goes_on(e: Export, spark: Any) -> None:
     """More records arrive and are exported; each record of the topic is once where it must be."""
-    produce(e.kafka, e.topic, {0: mixed(50, first=5000)})
+    e.send({0: mixed(50, first=5000)})
     e.run(spark)
     assert wrong_places(e) == {}
 
@@ -210,7 +210,7 @@ def test_a_dead_letter_of_a_record_that_ended_its_task_comes_back_after_a_restor
 ) -> None:
     """Its own table has passed it without it, so it is a dead letter again, whatever it would be by now (ONCE)."""
     e = exports()
-    produce(e.kafka, e.topic, {0: [*mixed(5), event("order", 5, boom=1), *mixed(5, first=6)]})
+    e.send({0: [*mixed(5), event("order", 5, boom=1), *mixed(5, first=6)]})
     with monkeypatch.context() as patch:
         deadly(patch)
         e.run(spark)
@@ -305,7 +305,7 @@ def test_a_log_entry_that_a_power_cut_left_empty_loses_nothing(
     """The newest one is made good by the next run: a checksum that outlived it is nobody's. Built on: exit 70."""
     e = exports(2)
     twice_exported(e, spark)
-    produce(e.kafka, e.topic, {0: mixed(100, first=200), 1: mixed(100, first=1200)})
+    e.send({0: mixed(100, first=200), 1: mixed(100, first=1200)})
     e.run(spark)
     with_files = [file for file in e.log("order") if b'"add"' in e.place.read(file)]
     entry = with_files[-1 if last else -2].path
@@ -402,12 +402,12 @@ def test_a_running_task_notices_a_restore_at_its_next_heartbeat(
     e = exports(2, heartbeat_secs=0.2, roll_age_max_secs=0.2)
     first = twice_exported(e, spark)
     with e.going(spark) as task:
-        produce(e.kafka, e.topic, {0: [event("click", 7000)]})
+        e.send({0: [event("click", 7000)]})
         wait_until(lambda: set(e.positions().values()) == {(0, 200)}, 90, "all positions at 200")
         restore(e, spark, first)
         if behind_its_back:
             repaired(e, spark)
-        produce(e.kafka, e.topic, {0: [event("click", 7001)]})
+        e.send({0: [event("click", 7001)]})
         error = task.ended()
     if behind_its_back:
         assert isinstance(error, Fenced) and error.exit_code == 75, error
@@ -432,7 +432,7 @@ def test_rows_that_landed_after_a_restore_are_taken_out_and_exported_again(
     """
     e = exports(2)
     first = twice_exported(e, spark)
-    produce(e.kafka, e.topic, {0: mixed(50, first=200), 1: mixed(50, first=1200)})
+    e.send({0: mixed(50, first=200), 1: mixed(50, first=1200)})
     real, real_look = DeltaTable.commit, TrustedTables.look_through
 
     def commit(self: DeltaTable, change: Any, check: Any) -> int:
@@ -493,7 +493,7 @@ def test_a_topic_that_was_made_again_is_exported_after_a_rebase(exports: Exports
     with pytest.raises(CannotRepair, match="nothing to rebase"):
         repaired(e, spark, "rebase")
     make_again(e.kafka, e.topic, 3)
-    produce(e.kafka, e.topic, {0: mixed(150, first=9000), 2: mixed(20, first=9500)})
+    e.send({0: mixed(150, first=9000), 2: mixed(20, first=9500)})
     with pytest.raises(InvariantBroken, match=r"topic id of .* was .* and is ") as stopped:
         e.run(spark)
     assert (stopped.value.invariant, stopped.value.exit_code) == (Invariant.MONOTONE, 70)

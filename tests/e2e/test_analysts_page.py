@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.lakes import NOON, ROOT, Export, millis
-from tests.support.services import Record, produce
+from tests.support.lakes import NOON, Export, millis
+from tests.support.processes import ROOT
+from tests.support.services import Record
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -40,7 +41,7 @@ def test_each_query_of_the_page_gives_what_the_page_says(
     e = Export(kafka, topic(1), tmp_path, "app", types=types, scalars={"valid_through": "idle_aware"})
     late = millis(NOON) + 86_400_000
     sent = [payment(1), payment(2, device={"x": 7}), payment(3, amount="many")]
-    produce(e.kafka, e.topic, {0: [*sent, Record(b"", b'{"type": "other"}', timestamp_ms=late)]})
+    e.send({0: [*sent, Record(b"", b'{"type": "other"}', timestamp_ms=late)]})
     e.run(spark)
 
     said: dict[str, Any] = {}

@@ -6,7 +6,6 @@ import io
 import json
 import math
 import struct
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, datetime, timezone
 from decimal import Decimal
@@ -21,7 +20,7 @@ from exporter.core.value_format import ValueFormat
 from exporter.formats.registered import registered_files
 from tests.support.lakes import NOON, Export, Exports, millis, wrong_places
 from tests.support.read_back import READERS
-from tests.support.services import Record, produce
+from tests.support.services import Record
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -154,10 +153,10 @@ def ddl(kind: Any) -> str:
     return f"STRUCT<{', '.join(one['name'] + ': ' + ddl(one['type']) for one in kind['fields'])}>"
 
 
-def test_every_type_is_read_back_as_it_was_sent(export: Callable[..., Export], spark: Any) -> None:
+def test_every_type_is_read_back_as_it_was_sent(export: Exports, spark: Any) -> None:
     """By three readers; both values of each type, the second ones at the edges."""
     e = export(ORDER, ", ".join(f"{name} {line.column}" for name, line in LINES.items()))
-    produce(e.kafka, e.topic, {0: [of(written(ORDER, value)) for value in rows(LINES)]})
+    e.send({0: [of(written(ORDER, value)) for value in rows(LINES)]})
     e.run(spark)
     assert wrong_places(e) == {}
     wanted = [{name: line.held[at] for name, line in LINES.items()} for at in range(2)]
@@ -166,14 +165,12 @@ def test_every_type_is_read_back_as_it_was_sent(export: Callable[..., Export], s
     assert [(row["_event_time"], row["_rescued"]) for row in e.rows("Order")] == [(NOON, None)] * 2
 
 
-def test_what_no_column_holds_is_kept_and_what_is_damaged_is_a_dead_letter(
-    export: Callable[..., Export], spark: Any
-) -> None:
+def test_what_no_column_holds_is_kept_and_what_is_damaged_is_a_dead_letter(export: Exports, spark: Any) -> None:
     """The rest of a record is JSON in `_rescued`, for every reader; a damaged one between good ones is told why."""
     e = export(ORDER, "long BIGINT, record STRUCT<a: INT>, map JSON, decimal_fixed JSON")
     good = [written(ORDER, value) for value in rows(LINES)]
     damaged = [good[0][:-3], good[0] + b"\x00", b"", None]
-    produce(e.kafka, e.topic, {0: [of(good[0]), *(of(one, DEAD_LETTERS) for one in damaged), of(good[1])]})
+    e.send({0: [of(good[0]), *(of(one, DEAD_LETTERS) for one in damaged), of(good[1])]})
     e.run(spark)
     assert wrong_places(e) == {}
     kept = [row["_rescued"] for row in READERS["QueryBuilder"](spark, e, "Order", ["_rescued"])]
@@ -192,7 +189,7 @@ def test_what_no_column_holds_is_kept_and_what_is_damaged_is_a_dead_letter(
     e.proven(spark)
 
 
-def test_single_objects_name_their_writer(export: Callable[..., Export], spark: Any) -> None:
+def test_single_objects_name_their_writer(export: Exports, spark: Any) -> None:
     """Two versions of a record in one topic, each by its fingerprint; what only one has is null in the other."""
     old = {"type": "record", "name": "Order", "fields": [AT, {"name": "id", "type": "int"}]}
     new = {"type": "record", "name": "Order", "fields": [AT, {"name": "id", "type": "long"},
@@ -205,7 +202,7 @@ def test_single_objects_name_their_writer(export: Callable[..., Export], spark: 
     values = [headed(old, {**noon, "id": 1}), newer, headed(old, {**noon, "id": 3})]
     stranger = {**old, "fields": [AT, {"name": "id", "type": "string"}]}
     odd = headed(stranger, {**noon, "id": "x"})
-    produce(e.kafka, e.topic, {0: [*(of(one) for one in values), of(odd, DEAD_LETTERS)]})
+    e.send({0: [*(of(one) for one in values), of(odd, DEAD_LETTERS)]})
     e.run(spark)
     assert wrong_places(e) == {}
     wanted = [{"id": 1, "note": None}, {"id": 2**40, "note": "x"}, {"id": 3, "note": None}]

@@ -17,7 +17,6 @@ from exporter.stores.store import Store
 from tests.support.cluster import Cluster, cluster
 from tests.support.lakes import S3_GROUP, Export, Exports, mixed, wait_until, wrong_places
 from tests.support.processes import Process, descendants, running
-from tests.support.services import produce
 
 pytestmark = [
     pytest.mark.broker,
@@ -57,7 +56,7 @@ parts.spread = lambda session, *rest: print("by", session.sparkContext.master, r
 
 def written(e: Export, records: int, first: int = 0) -> None:
     each = records // PARTITIONS
-    produce(e.kafka, e.topic, {partition: mixed(each, first + each * partition) for partition in range(PARTITIONS)})
+    e.send({partition: mixed(each, first + each * partition) for partition in range(PARTITIONS)})
 
 
 def events(task: Process, *names: str) -> list[dict[str, Any]]:

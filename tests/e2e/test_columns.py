@@ -13,7 +13,7 @@ from deltalake import QueryBuilder
 
 from exporter.cli.main import _exit_code, cli
 from tests.support.lakes import NOON, Export, Exports, millis
-from tests.support.services import Record, produce
+from tests.support.services import Record
 from tests.support.sessions import Kept
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -66,9 +66,7 @@ GROUPS = [NAMES[at : at + 12] for at in range(0, len(NAMES), 12)]
 
 
 @pytest.mark.long
-def test_every_name_that_is_allowed_is_exported_and_read_right_by_every_reader(
-    kafka: str, exports: Exports, spark: Any
-) -> None:
+def test_every_name_that_is_allowed_is_exported_and_read_right_by_every_reader(exports: Exports, spark: Any) -> None:
     """As a column and as a field: by a filter on all of them Spark, DuckDB and delta-rs find one row of three files."""
     types = {f"columns{at}": listed(some, " ") for at, some in enumerate(GROUPS)}
     types |= {f"fields{at}": f"s STRUCT<{listed(some, ': ')}>" for at, some in enumerate(GROUPS)}
@@ -78,7 +76,7 @@ def test_every_name_that_is_allowed_is_exported_and_read_right_by_every_reader(
         for at, some in enumerate(GROUPS):
             values = {name: 10 * number + day for number, name in enumerate(some)}
             sent += [named(f"columns{at}", day, values), named(f"fields{at}", day, {"s": values})]
-    produce(kafka, e.topic, {0: sent})
+    e.send({0: sent})
     e.run(spark)
     e.proven(spark)
     for kind in types:

@@ -12,7 +12,7 @@ from exporter.local.broker import create_topic
 from exporter.settings import model
 from tests.support import naive
 from tests.support.lakes import Export, Exports, Going, mixed, wait_until
-from tests.support.services import fresh_name, produce
+from tests.support.services import fresh_name
 from tests.support.wals import Log
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long]
@@ -41,7 +41,7 @@ def test_the_next_task_leads_although_the_least_partition_is_nobody_s(export: Ex
 
     def written(*partitions: int) -> int:
         nonlocal rows
-        produce(export.kafka, export.topic, {p: mixed(40, 1_000 * p + rows) for p in partitions})
+        export.send({p: mixed(40, 1_000 * p + rows) for p in partitions})
         rows += 40 * len(partitions)
         return rows
 

@@ -56,7 +56,7 @@ def test_tasks_commit_together_in_rounds_and_go_on_without_their_leader(export: 
 
     def write_and_wait() -> None:
         nonlocal written
-        produce(export.kafka, export.topic, {p: mixed(RECORDS, 1000 * p + written) for p in range(PARTITIONS)})
+        export.send({p: mixed(RECORDS, 1000 * p + written) for p in range(PARTITIONS)})
         written += RECORDS
         rows = PARTITIONS * written
         wait_until(lambda: sum(one.service.totals.committed.total() for one in tasks) == rows, 60, f"{rows} rows")
@@ -88,7 +88,7 @@ def test_a_made_up_offer_skips_no_record(export: Export, spark: Any) -> None:
     signed, left out where it is, as by an owner that counts wrongly. What comes next is there, once.
     """
     with capture_logs() as logs, export.going(spark) as one:
-        produce(export.kafka, export.topic, {0: mixed(RECORDS, 0)})
+        export.send({0: mixed(RECORDS, 0)})
         wait_until(lambda: one.service.totals.committed.total() == RECORDS, 60, "all is committed")
         wait_until(lambda: one.service._commits.state().leads, 60, "it leads")
         table, tp = one.service._parts.lake.table("order"), TopicPartition(export.topic, 0)
@@ -111,7 +111,7 @@ def test_a_made_up_offer_skips_no_record(export: Export, spark: Any) -> None:
         produce(export.kafka, control, {0: [Record(None, signed)]})
         wait_until(lambda: of(logs, "offer_left_out") or moved(), 60, "it is heard")
         assert "the partition ends at" in of(logs, "offer_left_out")[0]["reason"]
-        produce(export.kafka, export.topic, {0: mixed(RECORDS, RECORDS)})
+        export.send({0: mixed(RECORDS, RECORDS)})
         wait_until(lambda: one.service.totals.committed.total() == 2 * RECORDS, 60, "what comes next is there")
     naive.assert_each_once(export)
     export.proven(spark)

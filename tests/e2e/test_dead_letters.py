@@ -32,7 +32,7 @@ from tests.support.lakes import (
     millis,
     struck,
 )
-from tests.support.services import Record, produce
+from tests.support.services import Record
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -55,9 +55,9 @@ def records(count: int, first: int = 0) -> list[Record]:
 def fixed(exports: Exports, spark: Any) -> Export:
     """60 records in two partitions, exported without the type `click`; then it is declared, and 30 more come."""
     e = exports(2, types=OLD)
-    produce(e.kafka, e.topic, {0: records(30), 1: records(30)})
+    e.send({0: records(30), 1: records(30)})
     e.run(spark)
-    produce(e.kafka, e.topic, {0: records(30, first=30)})
+    e.send({0: records(30, first=30)})
     new = e.with_(NEW)
     new.run(spark)
     return new
@@ -144,7 +144,7 @@ def test_two_replays_at_once_and_an_exporter_beside_them_leave_each_row_once(
     assert fixed.placed() == places(DEAD_LETTERS)
 
     def exports_and_sweeps() -> None:
-        produce(fixed.kafka, fixed.topic, {1: records(3, first=30)})
+        fixed.send({1: records(3, first=30)})
         fixed.run(spark)
         assert all(not swept.paths for swept in sweep(lake, apply=True))
 
@@ -204,7 +204,7 @@ def check_that_the_audit_still_sees_doubles(e: Export, spark: Any) -> None:
 def test_a_value_that_its_column_cannot_hold_is_kept_once_the_column_is_left_out(exports: Exports, spark: Any) -> None:
     """A wider type is refused with that way; the replayed row has the value in `_rescued`, as it was sent."""
     e = exports(types=OLD)
-    produce(e.kafka, e.topic, {0: [event("order", 0), event("order", 1, amount=12_345_678_901.25)]})
+    e.send({0: [event("order", 0), event("order", 1, amount=12_345_678_901.25)]})
     e.run(spark)
     assert e.placed() == {(0, 0): ["order"], (0, 1): [DEAD_LETTERS]}
     with pytest.raises(ConfigError, match=r"decimal\(12,2\) in the table and decimal\(18,2\)") as refused:

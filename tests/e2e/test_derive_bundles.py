@@ -17,7 +17,7 @@ from exporter.lake.lake import Lake
 from tests.support.derived import derived
 from tests.support.lakes import NOON, Export, Exports, millis
 from tests.support.pages import PageExport
-from tests.support.services import Record, fresh_name, produce
+from tests.support.services import Record, fresh_name
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -54,7 +54,7 @@ class Following:
             self.sent += 1
             text = {"at": "2026-01-31T12:00:00Z", **value}
             records.append(Record(b"k", json.dumps(text).encode(), timestamp_ms=millis(NOON) + self.sent))
-        produce(self.e.kafka, self.e.topic, {0: records})
+        self.e.send({0: records})
         self.e.run(self._spark)
         assert not self.job.run().idle
         assert self.job.run().idle

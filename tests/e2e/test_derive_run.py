@@ -16,7 +16,6 @@ from exporter.errors import FoundProblem
 from exporter.operate.maintain.maintain import Maintenance, MaintenanceLimits
 from tests.support.lakes import Export, Exports, mixed, wait_until
 from tests.support.processes import running
-from tests.support.services import produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -49,7 +48,7 @@ def test_an_export_with_an_end_runs_the_jobs_too_and_tells_what_ended_one(export
     A job that was caught up has nothing to do, its audit says so too, and maintenance does not see its table.
     """
     e = export.with_(derive_inline=True)
-    produce(e.kafka, e.topic, {0: mixed(60), 1: mixed(60, first=1_000)})
+    e.send({0: mixed(60), 1: mixed(60, first=1_000)})
     service = e.run(spark)
     assert even(e) == expected(e) != []
     states = service._watch.jobs
@@ -58,7 +57,7 @@ def test_an_export_with_an_end_runs_the_jobs_too_and_tells_what_ended_one(export
     assert job.run().idle and [(line.clean, line.rows) for line in job.audit()] == [(True, len(even(e)))]
     maintenance = Maintenance(e.lake(spark), MaintenanceLimits(0.0, 1 << 29, 21_600.0))
     assert maintenance.tables(()) == e.tables() == ["click", DEAD_LETTERS, "order", "payment"]
-    produce(e.kafka, e.topic, {0: mixed(60, first=2_000)})
+    e.send({0: mixed(60, first=2_000)})
     with pytest.raises(FoundProblem, match=r"everything was exported; \[derive.wrong\] query: "):
         replace(e, more=EVEN + WRONG).run(spark)
     assert even(e) == expected(e)
@@ -67,12 +66,12 @@ def test_an_export_with_an_end_runs_the_jobs_too_and_tells_what_ended_one(export
 def test_an_export_without_an_end_runs_the_jobs_beside_it(export: Export, spark: Any) -> None:
     """New records come to the job's table while it goes on, a job that ended is told, and a stop is not held up."""
     e = replace(export, more=EVEN + WRONG).with_(derive_inline=True)
-    produce(e.kafka, e.topic, {0: mixed(60), 1: mixed(60, first=1_000)})
+    e.send({0: mixed(60), 1: mixed(60, first=1_000)})
     with e.going(spark) as task:
         watch = task.service._watch
         wait_until(lambda: even(e) and even(e) == expected(e), 60, "the first rows")
         wait_until(lambda: watch.jobs["wrong"].ended, 60, "the end of the wrong job")
-        produce(e.kafka, e.topic, {0: mixed(60, first=2_000)})
+        e.send({0: mixed(60, first=2_000)})
         wait_until(lambda: max(even(e)) > 2_000 and even(e) == expected(e), 60, "the new rows")
         began = time.monotonic()
         task.stop()
@@ -84,14 +83,14 @@ def test_an_export_without_an_end_runs_the_jobs_beside_it(export: Export, spark:
 def test_a_process_that_is_killed_after_its_commit_goes_on_where_it_was(export: Export, spark: Any) -> None:
     """Killed in the middle of its second run; a second one takes what is left, once, and stops when it is told."""
     e = export
-    produce(e.kafka, e.topic, {0: mixed(60), 1: mixed(60, first=1_000)})
+    e.send({0: mixed(60), 1: mixed(60, first=1_000)})
     e.run(spark)
     with running(e, faults="after_derive_commit:kill:2", verb="derive run") as first:
         wait_until(lambda: even(e) == expected(e), 120, "the first rows")
-        produce(e.kafka, e.topic, {0: mixed(60, first=2_000)})
+        e.send({0: mixed(60, first=2_000)})
         e.run(spark)
         assert first.wait() == -9
-    produce(e.kafka, e.topic, {0: mixed(60, first=3_000)})
+    e.send({0: mixed(60, first=3_000)})
     e.run(spark)
     with running(e, verb="derive run") as second:
         second.wait_for('"derive_ran"')

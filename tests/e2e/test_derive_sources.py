@@ -20,7 +20,7 @@ from exporter.operate.letters.letters import Chosen
 from exporter.operate.letters.replay import Replay
 from exporter.operate.repair.repair import repair
 from tests.support.lakes import DDL, Export, Exports, event
-from tests.support.services import make_again, produce
+from tests.support.services import make_again
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -63,10 +63,10 @@ def follows(e: Export, job: Job) -> None:
 def test_rows_of_a_replay_below_the_cursor_come_once_wherever_their_files_went(export: Export, spark: Any) -> None:
     """Those beyond the cursor come as ever. OPTIMIZE packs them all, a user deletes one; a second one is among them."""
     e = export.with_({"order": DDL["order"]}, new_type="dead_letter")
-    produce(e.kafka, e.topic, {0: [event("order", 1), *(event("click", number) for number in range(1, 41))]})
+    e.send({0: [event("order", 1), *(event("click", number) for number in range(1, 41))]})
     e.run(spark)
     e = replace(e, types={"order": DDL["order"], "click": DDL["click"]})
-    produce(e.kafka, e.topic, {0: [event("click", number) for number in range(41, 51)]})
+    e.send({0: [event("click", number) for number in range(41, 51)]})
     e.run(spark)
     job = opened(e, spark)
     assert (job.run().rows, job.status().behind) == (0, {"click": 26}), "offsets 0..24 hold letters only, by now"
@@ -93,16 +93,16 @@ def replayed(e: Export, spark: Any, offsets: str) -> None:
 def test_a_replay_that_the_log_no_longer_tells_stops_the_job_until_it_begins_anew(export: Export, spark: Any) -> None:
     """Exit 70 with the command; the rows of other replays are not guessed."""
     e = export.with_({"order": DDL["order"]}, new_type="dead_letter")
-    produce(e.kafka, e.topic, {0: [event("order", 1), *(event("click", number) for number in range(20))]})
+    e.send({0: [event("order", 1), *(event("click", number) for number in range(20))]})
     e.run(spark)
     e = replace(e, types={"order": DDL["order"], "click": DDL["click"]})
-    produce(e.kafka, e.topic, {0: [event("click", 100)]})
+    e.send({0: [event("click", 100)]})
     e.run(spark)
     job = opened(e, spark)
     caught_up(job)
     replayed(e, spark, "0:0-100")
     version = e.table("click").version()
-    produce(e.kafka, e.topic, {0: [event("click", 101)]})
+    e.send({0: [event("click", 101)]})
     e.run(spark)
     assert e.lake(spark).table("click").checkpoint(0, apply=True)
     entry = e.folder("click") / "_delta_log" / f"{version:020d}.json"
@@ -118,11 +118,11 @@ def test_a_replay_that_the_log_no_longer_tells_stops_the_job_until_it_begins_ane
 def test_no_job_reads_over_a_hole_and_what_a_rewind_gives_again_needs_a_rebuild(export: Export, spark: Any) -> None:
     """RESTORE: 70 until the export is repaired; then 70 until the job begins anew; its table is then the source's."""
     e = export
-    produce(e.kafka, e.topic, {0: [event("click", number) for number in range(30)]})
+    e.send({0: [event("click", number) for number in range(30)]})
     e.run(spark)
     first = e.table("click").version()
     job = opened(e, spark)
-    produce(e.kafka, e.topic, {0: [event("click", number) for number in range(30, 50)]})
+    e.send({0: [event("click", number) for number in range(30, 50)]})
     e.run(spark)
     assert caught_up(job) == 50
     e.table("click").restore(first)
@@ -134,7 +134,7 @@ def test_no_job_reads_over_a_hole_and_what_a_rewind_gives_again_needs_a_rebuild(
     with pytest.raises(InvariantBroken, match=r"took back offsets 30\.\.49 .*") as stopped:
         job.run()
     assert stopped.value.exit_code == 70 and "derive run copy --rebuild" in stopped.value.hint
-    produce(e.kafka, e.topic, {0: [event("click", number) for number in range(50, 60)]})
+    e.send({0: [event("click", number) for number in range(50, 60)]})
     e.run(spark)
     assert job.rebuild().rows == 60
     follows(e, job)
@@ -145,12 +145,12 @@ def test_no_job_reads_over_a_hole_and_what_a_rewind_gives_again_needs_a_rebuild(
 def test_a_rewind_of_what_was_not_taken_yet_changes_nothing(export: Export, spark: Any) -> None:
     """The cursor lies below what the RESTORE took; what is exported again is taken once."""
     e = export
-    produce(e.kafka, e.topic, {0: [event("click", number) for number in range(20)]})
+    e.send({0: [event("click", number) for number in range(20)]})
     e.run(spark)
     first = e.table("click").version()
     job = opened(e, spark)
     caught_up(job)
-    produce(e.kafka, e.topic, {0: [event("click", number) for number in range(20, 50)]})
+    e.send({0: [event("click", number) for number in range(20, 50)]})
     e.run(spark)
     e.table("click").restore(first)
     repaired(e, spark, "rewind")
@@ -163,12 +163,12 @@ def test_a_rewind_of_what_was_not_taken_yet_changes_nothing(export: Export, spar
 def test_a_topic_that_was_made_again_goes_on_behind_what_the_former_one_left(export: Export, spark: Any) -> None:
     """The same offsets twice: the rest of the former topic by its epoch, then the new one, window by window."""
     e = export
-    produce(e.kafka, e.topic, {0: [event("click", number) for number in range(60)]})
+    e.send({0: [event("click", number) for number in range(60)]})
     e.run(spark)
     job = opened(e, spark)
     assert job.run().rows == 25
     make_again(e.kafka, e.topic)
-    produce(e.kafka, e.topic, {0: [event("click", number) for number in range(1000, 1040)]})
+    e.send({0: [event("click", number) for number in range(1000, 1040)]})
     repaired(e, spark, "rebase")
     e.run(spark)
     assert job.run().rows == 25
@@ -183,11 +183,11 @@ def test_a_topic_that_was_made_again_goes_on_behind_what_the_former_one_left(exp
 def test_what_users_do_to_the_files_of_a_source_is_of_no_account(export: Export, spark: Any) -> None:
     """OPTIMIZE, VACUUM, DELETE and an UPDATE between two runs: nothing comes twice, what was taken stays."""
     e = export
-    produce(e.kafka, e.topic, {0: [event("click", number) for number in range(20)]})
+    e.send({0: [event("click", number) for number in range(20)]})
     e.run(spark)
     job, name = opened(e, spark), e.sql_name("click")
     caught_up(job)
-    produce(e.kafka, e.topic, {0: [event("click", number) for number in range(20, 40)]})
+    e.send({0: [event("click", number) for number in range(20, 40)]})
     e.run(spark)
     spark.sql(f"OPTIMIZE {name}")
     spark.sql(f"DELETE FROM {name} WHERE id IN (5, 25)")

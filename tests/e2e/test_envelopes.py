@@ -169,17 +169,17 @@ def test_each_change_of_each_source_is_a_row_or_a_dead_letter(exported: Export, 
                      "crm.orders": "$._cdc.ts"}  # fmt: skip
 
 
-def test_tables_of_sources_that_nobody_declared_grow(kafka: str, exports: Exports, spark: Any) -> None:
+def test_tables_of_sources_that_nobody_declared_grow(exports: Exports, spark: Any) -> None:
     """Each source gets its table, with `_cdc` and the columns that its rows have."""
     e = exports(
         types={"other": "id BIGINT"}, new_type="table", evolve="add",
         event_time='kind = "field"\npath = "source.ts_ms"\nunit = "ms"', type_from='kind = "source"',
         value_format='envelope = "debezium"\ntombstones = "count"',
     )  # fmt: skip
-    produce(kafka, e.topic, {0: records([changed(MYSQL, "c", after=OLD), changed(POSTGRES, "c", after={"id": 1})])})
+    e.send({0: records([changed(MYSQL, "c", after=OLD), changed(POSTGRES, "c", after={"id": 1})])})
     e.run(spark)
     wider = {**NEW, "price": 1.5, "name": UNAVAILABLE}
-    produce(kafka, e.topic, {0: records([changed(MYSQL, "u", after=wider), changed(MYSQL, "d", before=OLD), None])})
+    e.send({0: records([changed(MYSQL, "u", after=wider), changed(MYSQL, "d", before=OLD), None])})
     e.run(spark)
     assert e.tables() == sorted([DEAD_LETTERS, "other", "public.orders", "shop.orders"])
     names = ["id", "name", "price", "_rescued", "_event_time"]

@@ -20,7 +20,7 @@ from offsets.selection import Topics
 from tests.support.announcing import announced, hook, read, sent, versions_with_rows
 from tests.support.lakes import Exports, messages, mixed, wait_until, wrong_places
 from tests.support.processes import running
-from tests.support.services import administered, fresh_name, produce
+from tests.support.services import administered, fresh_name
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -69,10 +69,10 @@ def test_every_version_is_told_to_both_and_a_lost_topic_holds_up_nothing(
         e = exports(2, roll_records_max=20)
         e = e.with_(events_topic=events, events_webhook=url)
         assert [one.level for one in check_broker(e.settings()) if one.what == "events topic"] == ["ok"]
-        produce(kafka, e.topic, {0: mixed(60), 1: mixed(60, 100)})
+        e.send({0: mixed(60), 1: mixed(60, 100)})
         with running(e, "--until-caught-up") as task:
             assert task.wait() == 0, task.text
-        produce(kafka, e.topic, {0: mixed(60, 200), 1: mixed(60, 300)})
+        e.send({0: mixed(60, 200), 1: mixed(60, 300)})
         with announced(e, spark) as service:
             service.run()
         expected = versions_with_rows(e)
@@ -87,7 +87,7 @@ def test_every_version_is_told_to_both_and_a_lost_topic_holds_up_nothing(
             admin.delete_topics([events])
         wait_until(lambda: [one.level for one in check_broker(e.settings()) if one.what == "events topic"] == ["error"],
                    60, "the topic is gone")  # fmt: skip
-        produce(kafka, e.topic, {0: mixed(60, 400)})
+        e.send({0: mixed(60, 400)})
         with announced(e, spark) as service:
             service.run()
             wait_until(lambda: service._watch.sinks()["topic"].error, 60, "it is told")

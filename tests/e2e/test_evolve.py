@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,9 @@ import pytest
 
 from exporter.core.routing import DEAD_LETTERS
 from tests.support import naive
-from tests.support.documents import OURS, differences, documents
-from tests.support.lakes import NOON, Export, Exports, bad, messages, millis, seldom, wait_until
-from tests.support.services import Record, fresh_name, produce
+from tests.support.documents import differences, documents
+from tests.support.lakes import Export, Exports, bad, messages, seldom, undeclared, wait_until
+from tests.support.services import Record, fresh_name
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -26,17 +25,6 @@ AT = "2026-01-31T12:00:00Z"
 def export(exports: Exports) -> Exports:
     """Makes exports of fresh topics whose tables grow, without one declared column."""
     return partial(exports, types={}, new_type="table", evolve="add", new_types_max=300)
-
-
-def record(kind: str, **fields: Any) -> Record:
-    value = {"type": kind, "at": AT, **fields}
-    return Record(kind.encode(), json.dumps(value).encode(), timestamp_ms=millis(NOON))
-
-
-def columns(e: Export, name: str) -> dict[str, Any]:
-    """The users' columns of a table: their names and types."""
-    fields = json.loads(e.table(name).schema().to_json())["fields"]
-    return {one["name"]: one["type"] for one in fields if one["name"] not in OURS}
 
 
 def log_of(e: Export, name: str) -> Iterator[tuple[int, list[dict[str, Any]]]]:
@@ -70,7 +58,7 @@ def is_whole(e: Export, still: str = "") -> None:
 
 def nested(kind: str, number: int) -> Record:
     """A payload as a code host's webhooks have them."""
-    return record(
+    return undeclared(
         kind, id=number, action="opened", sender={"login": f"u{number}", "id": number, "site_admin": False},
         labels=[{"name": "bug", "color": "f00"}] * (number % 3), ratio=number / 4,
         **{f"of_{kind}": {"x": [number, None]}},
@@ -79,7 +67,7 @@ def nested(kind: str, number: int) -> Record:
 
 @pytest.mark.parametrize(("types", "commits"), [(40, 3), seldom(200, 20)])
 def test_many_types_have_their_columns_from_the_first_commit_on(
-    types: int, commits: int, export: Callable[..., Export], spark: Any
+    types: int, commits: int, export: Exports, spark: Any
 ) -> None:
     """No column is declared: each table is made with all of them, and a round is read again once at most.
 
@@ -88,30 +76,30 @@ def test_many_types_have_their_columns_from_the_first_commit_on(
     e = export(2)
     kinds = [f"kind{number}" for number in range(types)]
     sent = {p: [nested(kind, number) for number in range(3) for kind in kinds[p::2]] for p in (0, 1)}
-    produce(e.kafka, e.topic, sent)
+    e.send(sent)
     first = e.run(spark)
     assert first.totals.records <= 2 * 3 * types
     is_whole(e)
     for kind in kinds:
-        assert columns(e, kind).keys() == {"type", "at", "id", "action", "sender", "labels", "ratio", f"of_{kind}"}
+        assert e.columns(kind).keys() == {"type", "at", "id", "action", "sender", "labels", "ratio", f"of_{kind}"}
         assert [version for version, actions in log_of(e, kind) if any("metaData" in one for one in actions)] == [0]
         assert all(row["_rescued"] is None for row in e.rows(kind)[1:])
     with e.going(spark):
         for number in range(3, 3 + commits):
-            produce(e.kafka, e.topic, {0: [nested(kind, number) for kind in kinds[:2]]})
+            e.send({0: [nested(kind, number) for kind in kinds[:2]]})
             wait_until(lambda rows=number + 1: len(e.rows(kinds[1])) == rows, 60, f"commit {number}")
     is_whole(e)
     assert all(not bare_changes(e, kind) for kind in kinds)
 
 
-def test_the_first_record_with_a_field_has_it_in_its_column(export: Callable[..., Export], spark: Any) -> None:
+def test_the_first_record_with_a_field_has_it_in_its_column(export: Exports, spark: Any) -> None:
     """At every level, also where it comes while the task runs: the column comes with the first file that has it."""
     e = export()
-    produce(e.kafka, e.topic, {0: [record("order", id=1)]})
+    e.send({0: [undeclared("order", id=1)]})
     with e.going(spark):
         wait_until(lambda: "order" in e.tables() and len(e.rows("order")) == 1, 60, "the first record")
         for number in range(2, 12):
-            produce(e.kafka, e.topic, {0: [record("order", id=number, **{f"n{number}": {"x": [{"y": number}]}})]})
+            e.send({0: [undeclared("order", id=number, **{f"n{number}": {"x": [{"y": number}]}})]})
             wait_until(lambda at=number: len(e.rows("order")) == at, 60, f"record {number}")
     is_whole(e)
     assert [row["_rescued"] for row in e.rows("order")] == [None] * 11
@@ -119,43 +107,39 @@ def test_the_first_record_with_a_field_has_it_in_its_column(export: Callable[...
     assert bare_changes(e, "order") == []
 
 
-def test_what_does_not_fit_stays_in_rescued_and_no_record_is_refused_for_it(
-    export: Callable[..., Export], spark: Any
-) -> None:
+def test_what_does_not_fit_stays_in_rescued_and_no_record_is_refused_for_it(export: Exports, spark: Any) -> None:
     """A verdict goes by what is declared alone (VERDICT): the same values in a declared column are dead letters."""
     e = export(types={"order": "id BIGINT"})
-    produce(e.kafka, e.topic, {0: [record("order", id=1, note="text", size=5, tags=["a"], who={"name": "n"})]})
+    e.send({0: [undeclared("order", id=1, note="text", size=5, tags=["a"], who={"name": "n"})]})
     e.run(spark)
     odd = [{"note": 7}, {"size": "large"}, {"size": 2**63}, {"tags": ["a", 1]}, {"tags": {"a": 1}}, {"who": "me"},
            {"who": {"name": 5, "more": True}}, {"size": 1.5}, {"note": None, "who": None}]  # fmt: skip
-    produce(e.kafka, e.topic, {0: [record("order", id=2, **fields) for fields in odd]})
-    produce(e.kafka, e.topic, {0: [bad(b'{"type": "order", "at": "2026-01-31T12:00:00Z", "id": "text"}')]})
+    e.send({0: [undeclared("order", id=2, **fields) for fields in odd]})
+    e.send({0: [bad(b'{"type": "order", "at": "2026-01-31T12:00:00Z", "id": "text"}')]})
     e.run(spark)
     is_whole(e)
     assert len(e.rows("order")) == 1 + len(odd)
-    assert columns(e, "order")["who"]["fields"][1]["name"] == "more"
+    assert e.columns("order")["who"]["fields"][1]["name"] == "more"
     e.proven(spark)
 
 
-def test_values_of_several_kinds_and_crowded_objects_have_a_column_each(
-    export: Callable[..., Export], spark: Any
-) -> None:
+def test_values_of_several_kinds_and_crowded_objects_have_a_column_each(export: Exports, spark: Any) -> None:
     """JSON where kinds do not meet, a map where keys explode: ten thousand keys leave the columns what they are."""
     e = export()
-    produce(e.kafka, e.topic, {0: [record("order", v=1), record("order", v="a"), record("order", v={"b": [1.50]})]})
-    produce(e.kafka, e.topic, {0: [record("count", by={f"key{number}": number for number in range(500)})]})
+    e.send({0: [undeclared("order", v=1), undeclared("order", v="a"), undeclared("order", v={"b": [1.50]})]})
+    e.send({0: [undeclared("count", by={f"key{number}": number for number in range(500)})]})
     e.run(spark)
-    before = columns(e, "count")
+    before = e.columns("count")
     assert [row["v"] for row in e.rows("order")] == ["1", '"a"', '{"b": [1.5]}']
     for part in range(10):
         keys = {f"key{number}": {"n": number} for number in range(part * 1000, part * 1000 + 1000)}
-        produce(e.kafka, e.topic, {0: [record("count", by=keys)]})
+        e.send({0: [undeclared("count", by=keys)]})
     e.run(spark)
-    assert columns(e, "count") == before
+    assert e.columns("count") == before
     is_whole(e)
 
 
-def test_hints_limits_and_types_that_do_not_grow(export: Callable[..., Export], spark: Any) -> None:
+def test_hints_limits_and_types_that_do_not_grow(export: Exports, spark: Any) -> None:
     """A hint names a type; `evolve` of a type wins over that of all."""
     e = export(keys_max=2)
     text = e.write().read_text() + (
@@ -163,17 +147,17 @@ def test_hints_limits_and_types_that_do_not_grow(export: Callable[..., Export], 
         '[types.still]\ncolumns = "id BIGINT"\nevolve = "off"\n'
     )
     e = written(e, text)
-    produce(e.kafka, e.topic, {0: [
-        record("order", sent=AT, items=[{"due": "2026-02-01"}], raw=5, o={"a": 1, "b": 2, "c": 3}),
-        record("order", sent="tomorrow", items=[{"due": "never"}], raw=[1, "a"]),
-        record("still", id=1, more=2)]})  # fmt: skip
+    e.send({0: [
+        undeclared("order", sent=AT, items=[{"due": "2026-02-01"}], raw=5, o={"a": 1, "b": 2, "c": 3}),
+        undeclared("order", sent="tomorrow", items=[{"due": "never"}], raw=[1, "a"]),
+        undeclared("still", id=1, more=2)]})  # fmt: skip
     e.run(spark)
     is_whole(e, still="still")
-    found = columns(e, "order")
+    found = e.columns("order")
     assert (found["sent"], found["items"]["elementType"]["fields"][0]["type"]) == ("timestamp", "date")
     assert found["o"]["type"] == "map"
     assert [row["raw"] for row in e.rows("order")] == ["5", '[1, "a"]']
-    assert columns(e, "still").keys() == {"id"}
+    assert e.columns("still").keys() == {"id"}
 
 
 def written(e: Export, text: str) -> Export:
@@ -186,42 +170,3 @@ def written(e: Export, text: str) -> Export:
             return path
 
     return Fixed(e.kafka, e.topic, e.root, e.app, e.types, e.scalars)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("seed", [1])
-def test_several_tasks_that_evolve_at_once_end_with_all_columns(
-    seed: int, export: Callable[..., Export], spark: Any
-) -> None:
-    """Four tasks, fifty fields, some with two types: the first type wins, no staged file is lost for a column."""
-    rng = random.Random(seed)
-    e = export(4)
-    wanted = {f"f{number}" for number in range(50)}
-    produce(e.kafka, e.topic, {p: [record("order", id=p)] for p in range(4)})
-    e.run(spark)
-    tasks = [e.with_(assignment="static", partitions=f"{index}/4") for index in range(4)]
-    running = [task.going(spark) for task in tasks]
-    entered = [one.__enter__() for one in running]
-    try:
-        for start in range(0, 50, 10):
-            some = [f"f{number}" for number in range(start, start + 10)]
-            sent = {
-                p: [record("order", **{name: clashing(name, p, rng)}) for name in rng.sample(some, 10)]
-                for p in range(4)
-            }
-            produce(e.kafka, e.topic, sent)
-            wait_until(lambda rows=4 + (start + 10) * 4: len(e.rows("order")) == rows, 60, f"fields {start}")
-    finally:
-        for one in running:
-            one.__exit__(None, None, None)
-    assert wanted <= columns(e, "order").keys()
-    is_whole(e)
-    assert bare_changes(e, "order") == []
-    assert not any(task.error for task in entered)
-
-
-def clashing(name: str, partition: int, rng: random.Random) -> Any:
-    """A value of a field: of each fifth one, tasks see different kinds."""
-    if int(name[1:]) % 5 == 0:
-        return rng.choice([partition, f"t{partition}"])
-    return {"x": partition} if int(name[1:]) % 5 == 1 else partition

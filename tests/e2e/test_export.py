@@ -62,7 +62,7 @@ def test_every_record_is_once_in_the_table_of_its_type_for_every_reader(exports:
     """ONCE: mixed types, days out of order, some bad; Spark, deltalake and DuckDB agree; a second run adds nothing."""
     e = exports(2)
     sent = {0: mixed(400), 1: mixed(300, first=1000)}
-    produce(e.kafka, e.topic, sent)
+    e.send(sent)
     e.run(spark)
     e.run(spark)
     assert wrong_places(e) == {}
@@ -126,7 +126,7 @@ def test_every_kind_of_bad_record_is_a_dead_letter_once_with_its_coordinates_and
     records: list[Record] = []
     for number, (record, *_) in enumerate(BAD):
         records += [event("order", number), record._replace(headers=[("trace", b"t1"), ("none", None)])]
-    produce(e.kafka, e.topic, {0: records})
+    e.send({0: records})
     e.run(spark)
     assert wrong_places(e) == {}
     letters = e.rows(DEAD_LETTERS)
@@ -165,7 +165,7 @@ def test_records_of_ten_megabytes_pass_where_little_memory_is_allowed(
 def test_a_range_of_only_bad_records_moves_every_position(exports: Exports, spark: Any) -> None:
     """The types' positions pass it by an empty marker: no row, no file, and it is never read again."""
     e = exports()
-    produce(e.kafka, e.topic, {0: [bad(b"broken")] * 40})
+    e.send({0: [bad(b"broken")] * 40})
     e.run(spark)
     assert e.positions() == dict.fromkeys((DEAD_LETTERS, "click", "order", "payment"), (0, 39))
     assert [e.files(name) for name in ("click", "order", "payment")] == [set()] * 3
@@ -177,13 +177,13 @@ def test_a_range_of_only_bad_records_moves_every_position(exports: Exports, spar
 def test_an_idle_type_follows_by_markers_that_add_no_row_and_no_file(exports: Exports, spark: Any) -> None:
     """While the task runs: one type gets records, the others' positions follow within the heartbeat."""
     e = exports(heartbeat_secs=0.2, roll_age_max_secs=0.2)
-    produce(e.kafka, e.topic, {0: [event("click", 0)]})
+    e.send({0: [event("click", 0)]})
     e.run(spark)
     with e.service(spark, until_caught_up=False) as service:
         thread = threading.Thread(target=service.run)
         thread.start()
         try:
-            produce(e.kafka, e.topic, {0: [event("order", number) for number in range(1, 30)]})
+            e.send({0: [event("order", number) for number in range(1, 30)]})
             everywhere = dict.fromkeys((DEAD_LETTERS, "click", "order", "payment"), (0, 29))
             wait_until(lambda: e.positions() == everywhere, 60, "all positions at 29")
         finally:
@@ -199,7 +199,7 @@ def test_an_empty_topic_is_caught_up_at_once(exports: Exports, spark: Any) -> No
     e = exports(2)
     e.run(spark)
     assert set(e.positions(0).values()) == set(e.positions(1).values()) == {(0, -1)}
-    produce(e.kafka, e.topic, {1: mixed(20)})
+    e.send({1: mixed(20)})
     e.run(spark)
     assert wrong_places(e) == {}
 
@@ -238,14 +238,14 @@ def test_records_of_an_open_transaction_are_waited_for(exports: Exports, spark: 
     A run with an end says that it leaves them; they count as lag, so whoever waits until all is committed waits.
     """
     e = exports()
-    produce(e.kafka, e.topic, {0: mixed(10)})
+    e.send({0: mixed(10)})
     producer = ck.Producer({"bootstrap.servers": e.kafka, "transactional.id": fresh_name("tx"), "log_level": 3})
     producer.init_transactions(30)
     producer.begin_transaction()
     waiting = event("order", 10)
     producer.produce(e.topic, waiting.value, waiting.key, 0, timestamp=waiting.timestamp_ms)
     producer.flush(30)
-    produce(e.kafka, e.topic, {0: mixed(10, first=11)})
+    e.send({0: mixed(10, first=11)})
     with capture_logs() as logs:
         watch = e.run(spark)._watch
     assert set(e.positions().values()) == {(0, 9)}
@@ -296,9 +296,9 @@ def test_holes_of_a_compacted_topic_are_passed(
 def test_deleted_records_that_were_exported_are_no_matter(exports: Exports, spark: Any) -> None:
     """Retention up to the position, also exactly to it, loses nothing."""
     e = exports()
-    produce(e.kafka, e.topic, {0: mixed(20)})
+    e.send({0: mixed(20)})
     e.run(spark)
-    produce(e.kafka, e.topic, {0: mixed(10, first=20)})
+    e.send({0: mixed(10, first=20)})
     delete_before(e, 20)
     e.run(spark)
     assert sorted(e.placed()) == [(0, offset) for offset in range(30)]
@@ -307,10 +307,10 @@ def test_deleted_records_that_were_exported_are_no_matter(exports: Exports, spar
 def test_latest_begins_at_the_end_and_misses_nothing_afterwards(exports: Exports, spark: Any) -> None:
     """Resolved once, for all partitions: what is written after the first start is exported from there on."""
     e = exports(2, first_position="latest")
-    produce(e.kafka, e.topic, {0: mixed(30)})
+    e.send({0: mixed(30)})
     e.run(spark)
     assert e.placed() == {}
-    produce(e.kafka, e.topic, {0: mixed(10, first=30), 1: mixed(10, first=50)})
+    e.send({0: mixed(10, first=30), 1: mixed(10, first=50)})
     e.run(spark)
     assert sorted(e.placed()) == [(0, offset) for offset in range(30, 40)] + [(1, offset) for offset in range(10)]
 
@@ -319,9 +319,9 @@ def test_a_timestamp_begins_at_its_first_record(exports: Exports, spark: Any) ->
     """At or after the time, by Kafka's timestamps; a partition without such a record begins at its end."""
     e = exports(2, first_position=(NOON + timedelta(minutes=10)).isoformat())
     early = [event("order", number, NOON, NOON + timedelta(minutes=number)) for number in range(20)]
-    produce(e.kafka, e.topic, {0: early, 1: early[:5]})
+    e.send({0: early, 1: early[:5]})
     e.run(spark)
-    produce(e.kafka, e.topic, {1: [event("click", 99)]})
+    e.send({1: [event("click", 99)]})
     e.run(spark)
     assert sorted(e.placed()) == [(0, offset) for offset in range(10, 20)] + [(1, 5)]
 
@@ -330,7 +330,7 @@ def test_a_timestamp_begins_at_its_first_record(exports: Exports, spark: Any) ->
 def test_unknown_fields_are_rescued_and_nothing_is_null_in_silence(exports: Exports, spark: Any) -> None:
     """A field without a column is in `_rescued` as it was sent; a column without a field is null."""
     e = exports()
-    produce(e.kafka, e.topic, {0: [event("order", 1, extra={"deep": [1, None]}), event("order", 2), bad(b"x")]})
+    e.send({0: [event("order", 1, extra={"deep": [1, None]}), event("order", 2), bad(b"x")]})
     e.run(spark)
     first, second = e.rows("order")
     assert json.loads(first["_rescued"]) == {"extra": {"deep": [1, None]}}
@@ -342,10 +342,10 @@ def test_unknown_fields_are_rescued_and_nothing_is_null_in_silence(exports: Expo
 def test_the_row_of_a_condemned_record_may_be_ahead_of_the_positions(exports: Exports, spark: Any) -> None:
     """It is committed before any position reaches it (protocol 3.7): the next start takes that for no accident."""
     e = exports(roll_age_max_secs=0.2, heartbeat_secs=0.2)
-    produce(e.kafka, e.topic, {0: mixed(9)})
+    e.send({0: mixed(9)})
     e.run(spark)
     with e.going(spark), e.bench(spark) as bench:
-        produce(e.kafka, e.topic, {0: mixed(1, first=9)})
+        e.send({0: mixed(1, first=9)})
         wait_until(lambda: set(e.positions().values()) == {(0, 9)}, 60, "all positions at 9")
         ahead, letters = TopicPartition(e.topic, 0), bench.lake.table(DEAD_LETTERS)
         app_id = str(AppId(e.app, ahead, 0, "condemned"))
@@ -354,7 +354,7 @@ def test_the_row_of_a_condemned_record_may_be_ahead_of_the_positions(exports: Ex
         letters.store.write_once(row.path, b"r")  # what a commit names is synced, so it has to be there
         said = {"commit_id": "c", "action": "condemn", "app": e.app, "checked_through": letters.view().version}
         letters.commit(Change((app_id,), {app_id: 14}, said, (add_action(row, {}),)), lambda view: None)
-        produce(e.kafka, e.topic, {0: mixed(3, first=10)})
+        e.send({0: mixed(3, first=10)})
         wait_until(lambda: set(e.positions().values()) == {(0, 12)}, 60, "all positions at 12")
     e.run(spark)
     assert set(e.positions().values()) == {(0, 12)}
@@ -363,7 +363,7 @@ def test_the_row_of_a_condemned_record_may_be_ahead_of_the_positions(exports: Ex
 def test_an_outage_condemns_no_good_record(exports: Exports, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rounds that fail while not even a raw read works say nothing about the record: afterwards it is exported."""
     e = exports()
-    produce(e.kafka, e.topic, {0: [event("order", 0)]})
+    e.send({0: [event("order", 0)]})
     silent = [RoundFailed("the broker is silent")] * (SINGLE_FAILURES_MAX + 1)
     real = RoundReader.read
     monkeypatch.setattr("exporter.rounds.rounds.PAUSE", Backoff(0.1, 0.1))
@@ -395,7 +395,7 @@ def test_only_what_may_be_joined_before_its_commit_is_carried(
 ) -> None:
     """The small files of a run's only round are written by its tasks; no other small file is, to be read again."""
     e = exports(partitions, round_records_max=round_records_max)
-    produce(e.kafka, e.topic, {at: mixed(80, first=1_000 * at) for at in range(partitions)})
+    e.send({at: mixed(80, first=1_000 * at) for at in range(partitions)})
     monkeypatch.setattr("exporter.core.slices.SLICE_RECORDS_MIN", 10)
     joined: list[bool] = []
 
@@ -414,7 +414,7 @@ def test_only_what_may_be_joined_before_its_commit_is_carried(
 def test_a_run_without_an_end_carries(exports: Exports, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody knows what comes before the next commit."""
     e = exports(2)
-    produce(e.kafka, e.topic, {at: mixed(80, first=1_000 * at) for at in range(2)})
+    e.send({at: mixed(80, first=1_000 * at) for at in range(2)})
     orders: list[StagingOrder] = []
     real = RoundReader.read
 
@@ -436,7 +436,7 @@ def test_two_rounds_at_once_keep_every_record(
 ) -> None:
     """While much is left a round waits behind another; what was planned behind one that failed is read again."""
     e = exports(2, round_records_max=200)
-    produce(e.kafka, e.topic, {0: mixed(900), 1: mixed(900, first=1000)})
+    e.send({0: mixed(900), 1: mixed(900, first=1000)})
     real, lock, two = RoundReader.read, threading.Lock(), threading.Event()
     starts: list[tuple[TopicPartition, int]] = []
     rounds = at_once = 0
@@ -475,7 +475,7 @@ def test_a_record_that_kills_its_task_becomes_one_dead_letter_and_stops_nobody(
 ) -> None:
     """Protocol 3.7: found by bisection, committed before any position passes it, skipped by every later task."""
     e = exports(2)
-    produce(e.kafka, e.topic, {0: [*mixed(5), event("order", 5, boom=1), *mixed(5, first=6)], 1: mixed(8, first=20)})
+    e.send({0: [*mixed(5), event("order", 5, boom=1), *mixed(5, first=6)], 1: mixed(8, first=20)})
 
     deadly(monkeypatch)
     e.run(spark)
@@ -485,7 +485,7 @@ def test_a_record_that_kills_its_task_becomes_one_dead_letter_and_stops_nobody(
     (row,) = e.rows("dead_letters")
     assert (row["stage"], row["_kafka"]["offset"]) == ("condemned", 5)
     monkeypatch.undo()
-    produce(e.kafka, e.topic, {0: mixed(5, first=40)})
+    e.send({0: mixed(5, first=40)})
     e.run(spark)
     assert len(e.placed()) == 24 and e.placed()[(0, 5)] == ["dead_letters"]
 
@@ -506,10 +506,10 @@ def test_a_record_that_kills_its_task_after_the_dead_letters_have_passed_it_is_o
     e = exports()
     if kind == "both":
         e = replace(e, cuts={name: f'match = "{name}|both"' for name in ("click", "order")})
-    produce(e.kafka, e.topic, {0: mixed(10)})
+    e.send({0: mixed(10)})
     e.run(spark)
     boom = event(kind, 99, boom=1)
-    produce(e.kafka, e.topic, {0: [*mixed(5, first=10), boom, *mixed(5, first=16)]})
+    e.send({0: [*mixed(5, first=10), boom, *mixed(5, first=16)]})
     real = DeltaCommitter.commit
 
     def commit(self: DeltaCommitter, event_type: str, claims: Any) -> Any:
@@ -539,7 +539,7 @@ def test_a_record_that_another_task_has_staged_when_it_ends_its_task_is_once_in_
 ) -> None:
     """Protocol 3.7: one sleeps with the record staged, the next one gives it up. Its table tells which came first."""
     e = exports()
-    produce(e.kafka, e.topic, {0: mixed(10)})
+    e.send({0: mixed(10)})
     e.run(spark)
     asleep, wake, awake = threading.Event(), threading.Event(), threading.Event()
     real_commit, real_condemn = DeltaCommitter.commit, Poison.condemn
@@ -563,7 +563,7 @@ def test_a_record_that_another_task_has_staged_when_it_ends_its_task_is_once_in_
 
     monkeypatch.setattr(DeltaCommitter, "commit", commit)
     monkeypatch.setattr(Poison, "condemn", condemn)
-    produce(e.kafka, e.topic, {0: [event("order", 10, boom=1), *mixed(9, first=11)]})
+    e.send({0: [event("order", 10, boom=1), *mixed(9, first=11)]})
     with suppress(Fenced), e.going(spark):
         assert asleep.wait(200)
         deadly(monkeypatch)

@@ -14,7 +14,6 @@ from exporter.faults import Fault
 from exporter.operate.letters.letters import Chosen
 from exporter.operate.letters.replay import Replay
 from tests.support.lakes import Export, Exports, bad, event
-from tests.support.services import produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -67,11 +66,11 @@ def replayed(e: Export, spark: Any) -> dict[tuple[str, str], int]:
 
 @pytest.mark.long
 def test_a_record_is_once_in_each_table_that_takes_it(
-    kafka: str, exports: Exports, spark: Any, monkeypatch: pytest.MonkeyPatch
+    exports: Exports, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Dead letters are of one table or of the record; a replay that ended between two tables feeds what each lacks."""
     e = exports(types=TYPES, cuts=FIRST, type_from=f'kind = "json"\nname = "type"{RENAME}')
-    produce(kafka, e.topic, {0: [record for record, _ in RECORDS]})
+    e.send({0: [record for record, _ in RECORDS]})
     e.run(spark)
     places = {(0, at): names for at, (_, names) in enumerate(RECORDS) if names}
     assert sorted_places(e) == places
@@ -82,7 +81,7 @@ def test_a_record_is_once_in_each_table_that_takes_it(
     }  # fmt: skip
     assert counted(e, "click") == 2
     later = replace(e.with_(FIXED, unrouted="count"), cuts=LATER)
-    produce(kafka, e.topic, {0: [event("nobody", 11), event("nobody", 12), event("order", 13)]})
+    e.send({0: [event("nobody", 11), event("nobody", 12), event("order", 13)]})
     service = later.run(spark)
     places[0, 13] = ["order"]
     assert sorted_places(later) == places

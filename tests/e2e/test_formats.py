@@ -124,26 +124,26 @@ def test_two_topics_of_different_formats_are_exported_in_one_run(
 
 
 def test_columns_of_the_record_come_to_tables_that_are_there_and_a_drain_fills_what_is_there(
-    kafka: str, exports: Exports, spark: Any
+    exports: Exports, spark: Any
 ) -> None:
     """Without a switch of the configuration; rows from before have null there."""
     e = exports(types={"order": "id BIGINT"})
     record = [Record(b"k%d" % n, json.dumps({"type": "order", "at": NOON.isoformat(), "id": n}).encode(),
                      [("h", b"%d" % n)], AT) for n in range(4)]  # fmt: skip
-    produce(kafka, e.topic, {0: record[:1]})
+    e.send({0: record[:1]})
     e.run(spark)
     fingerprint = e.with_(**OWN)
-    produce(kafka, e.topic, {0: record[1:2]})
+    e.send({0: record[1:2]})
     fingerprint.run(spark)
     assert e.position("order") == (0, 1)
-    produce(kafka, e.topic, {0: record[2:3]})
+    e.send({0: record[2:3]})
     fingerprint.with_(unknown_fields="ignore").run(spark)
     assert e.position("order") == (1, 2)
     rows = e.rows("order")
     assert [row["_key"] for row in rows] == [None, b"k1", b"k2"]
     assert [row["_headers"] for row in rows] == [None, [{"key": "h", "value": b"1"}], [{"key": "h", "value": b"2"}]]
     assert [row["_timestamp_type"] for row in rows] == [None, "CreateTime", "CreateTime"]
-    produce(kafka, e.topic, {0: record[3:]})
+    e.send({0: record[3:]})
     e.with_(unknown_fields="ignore", generation=1).run(spark)
     assert [row["_key"] for row in e.rows("order")] == [None, b"k1", b"k2", None]
 

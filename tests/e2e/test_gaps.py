@@ -26,10 +26,9 @@ from tests.support.lakes import (
     delete_before,
     expected_places,
     mixed,
-    struck,
     wait_until,
 )
-from tests.support.services import fresh_name, produce
+from tests.support.services import fresh_name
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -64,9 +63,9 @@ def expect(e: Export, spark: Any, log_start: int) -> None:
 
 def lose_ahead_of_all_but(e: Export, spark: Any, landing: str, log_start: int) -> None:
     """100 records; `landing` has all of them, the others 20; then the log begins at `log_start`."""
-    produce(e.kafka, e.topic, {0: mixed(20)})
+    e.send({0: mixed(20)})
     e.run(spark)
-    produce(e.kafka, e.topic, {0: mixed(80, first=20)})
+    e.send({0: mixed(80, first=20)})
     with crashed_after(landing):
         e.run(spark)
     assert {name: offset for name, (_, offset) in e.positions().items()} == {
@@ -75,42 +74,14 @@ def lose_ahead_of_all_but(e: Export, spark: Any, landing: str, log_start: int) -
     delete_before(e, log_start)
 
 
-@pytest.mark.long
-def test_killed_anywhere_between_the_rows_and_the_moves_each_lost_range_has_one_row(export: Export, spark: Any) -> None:
-    """Types at different positions, the dead letters behind; between two lives retention moves on once more."""
-    e = export
-    lose_ahead_of_all_but(e, spark, "click", 60)
-    with pytest.raises(InvariantBroken, match=r"offsets 20\.\.59 .* to dead_letters, order, payment") as stopped:
-        e.with_(on_gap="stop").run(spark)
-    assert (stopped.value.invariant, stopped.value.exit_code) == (Invariant.COVER, 70)
-    assert "on-gap record" in stopped.value.hint
-    assert gap_rows(e) == {}
-    for armed in ("after_gap_row", "after_gap_move", "after_gap_move", "after_gap_move"):
-        with struck(f"{armed}:raise"):
-            e.run(spark)
-        assert gap_rows(e)["payment"] == [(20, 59)]
-        if armed == "after_gap_row":
-            assert set(e.positions().values()) == {(0, 19), (0, 99)}
-            delete_before(e, 70)
-    lost = [(20, 59), (60, 69)]
-    before = datetime.now(timezone.utc).date()
-    e.run(spark)
-    assert gap_rows(e) == {DEAD_LETTERS: lost, "order": lost, "payment": lost}
-    assert set(e.positions().values()) == {(0, 99)}
-    expect(e, spark, 70)
-    e.run(spark)
-    assert gap_rows(e) == {DEAD_LETTERS: lost, "order": lost, "payment": lost}
-    row = next(r for r in e.table(DEAD_LETTERS).to_pyarrow_table().to_pylist() if r["stage"] == "gap")
-    assert row["_kafka"] == {"topic": e.topic, "partition": 0, "epoch": 0, "offset": None, "timestamp": None}
-    assert row["reason"].startswith("gap") and before <= row["day"] <= datetime.now(timezone.utc).date()
-    assert (row["key"], row["value"], row["headers"]) == (None, None, None)
-
-
 def test_a_gap_while_running_loses_nothing_that_is_staged(
     export: Export, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Records read but not committed yet are committed first; the gap begins after them; the task goes on."""
-    e = export.with_(roll_age_max_secs=600, heartbeat_secs=600)
+    """Records read but not committed yet are committed first; the gap begins after them; the task goes on.
+
+    Its row says which offsets, and nothing of a record. Kills between rows and moves are a drill's (`retention`).
+    """
+    e, before = export.with_(roll_age_max_secs=600, heartbeat_secs=600), datetime.now(timezone.utc).date()
     silent = threading.Event()
     real = RoundReader.read
     monkeypatch.setattr("exporter.rounds.rounds.PAUSE", Backoff(0.1, 0.1))
@@ -121,18 +92,22 @@ def test_a_gap_while_running_loses_nothing_that_is_staged(
         return real(self, order)
 
     monkeypatch.setattr(RoundReader, "read", read)
-    produce(e.kafka, e.topic, {0: mixed(40)})
+    e.send({0: mixed(40)})
     with e.going(spark) as task:
         totals = task.service.totals
         wait_until(lambda: totals.records == 40, 60, "40 records are staged")
         assert set(e.positions().values()) == {(0, -1)}
         silent.set()
-        produce(e.kafka, e.topic, {0: mixed(60, first=40)})
+        e.send({0: mixed(60, first=40)})
         delete_before(e, 60)
         wait_until(lambda: set(e.positions().values()) == {(0, 59)}, 60, "all positions pass the gap")
         silent.clear()
         wait_until(lambda: totals.records >= 80, 60, "the rest is read")
     assert gap_rows(e) == {name: [(40, 59)] for name in ALL}
+    row = next(r for r in e.table(DEAD_LETTERS).to_pyarrow_table().to_pylist() if r["stage"] == "gap")
+    assert row["_kafka"] == {"topic": e.topic, "partition": 0, "epoch": 0, "offset": None, "timestamp": None}
+    assert row["reason"].startswith("gap") and before <= row["day"] <= datetime.now(timezone.utc).date()
+    assert (row["key"], row["value"], row["headers"]) == (None, None, None)
     assert [offset for offset in range(40) if (0, offset) not in e.placed()] == []
     assert set(e.positions().values()) == {(0, 99)}
     expect(e, spark, 60)
@@ -144,9 +119,9 @@ def test_two_tasks_that_meet_the_same_gap_at_once_write_one_row(
 ) -> None:
     """Both have decided from the same reading; the compare-and-set lets one of them write, the other reads again."""
     e = export
-    produce(e.kafka, e.topic, {0: mixed(100)})
+    e.send({0: mixed(100)})
     e.run(spark)
-    produce(e.kafka, e.topic, {0: mixed(40, first=100)})
+    e.send({0: mixed(40, first=100)})
     delete_before(e, 120)
     both, real = threading.Barrier(2, timeout=60), GapRows.close
     first_time = threading.local()
@@ -193,9 +168,9 @@ def test_lost_records_that_come_back_are_no_finding_of_the_audit(
 ) -> None:
     """An unclean election may bring a log start back: what is recorded as lost is neither missing nor read again."""
     e = export
-    produce(e.kafka, e.topic, {0: mixed(30)})
+    e.send({0: mixed(30)})
     e.run(spark)
-    produce(e.kafka, e.topic, {0: mixed(30, first=30)})
+    e.send({0: mixed(30, first=30)})
     with monkeypatch.context() as patch:
         patch.setattr(TopicReader, "first_offsets", lambda self, tps: dict.fromkeys(tps, 50))
         e.run(spark)

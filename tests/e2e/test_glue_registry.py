@@ -94,7 +94,7 @@ def test_avro_that_is_compressed_becomes_rows_and_what_is_damaged_dead_letters(
     lost = framed(uuid4(), FIRST, id=100)
     whole = good.value or b""
     damaged = [b"\3\7" + whole[2:], whole[:-1], whole + b"\0", whole[:17], b"\0" + whole[1:]]
-    produce(export.kafka, export.topic, {
+    export.send({
         0: [record(theirs), record(packed), good],
         1: [framed(second, SECOND, packed=False, id=4, note=None), lost, *map(record, damaged), good],
     })  # fmt: skip
@@ -118,11 +118,11 @@ def test_while_glue_does_not_answer_nothing_is_lost_and_nothing_a_dead_letter(
 ) -> None:
     """What needs it waits, and says for which version; all else goes on, as does a task that starts meanwhile."""
     first, second = glue.add(f"{export.topic}-value", json.dumps(FIRST)), glue.add(fresh_name("b"), json.dumps(SECOND))
-    produce(export.kafka, export.topic, {0: [framed(first, FIRST, id=1)]})
+    export.send({0: [framed(first, FIRST, id=1)]})
     export.run(spark)
     proxy.troubles = Troubles(down=Down.REFUSES)
     behind = [framed(first, FIRST, id=3), framed(second, SECOND, id=4, note="n"), framed(first, FIRST, id=5)]
-    produce(export.kafka, export.topic, {0: [framed(first, FIRST, id=2)], 1: behind})
+    export.send({0: [framed(first, FIRST, id=2)], 1: behind})
     with export.going(spark) as task:
         wait_until(lambda: rows_of(export) == {0: [1, 2], 1: [3]}, 60, "all that can be read is exported")
         tp = TopicPartition(export.topic, 1)
@@ -152,7 +152,7 @@ def test_protobuf_and_json_schema_are_of_the_type_that_their_frame_says(
     )  # fmt: skip
     head, packed = b"\3\0" + proto.bytes, b"\3\5" + proto.bytes
     numbers = {"Order": b"\0", "Line": b"\1", "Zero": b"\2"}
-    produce(kafka, export.topic, {0: [
+    export.send({0: [
         record(head + numbers["Zero"] + b"\x08\x07"), record(packed + zlib.compress(numbers["Order"] + b"\x08\x09")),
         record(head + numbers["Line"] + b"\x0a\x01s"), record(head + b"\3\x08\x07"),
     ]})  # fmt: skip

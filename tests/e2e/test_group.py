@@ -29,7 +29,6 @@ from tests.support.lakes import (
     writing,
     wrong_places,
 )
-from tests.support.services import produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -58,7 +57,7 @@ def staged(service: Any, partition: int) -> int:
 
 def read_all(e: Export, service: Any, counts: Mapping[int, int]) -> None:
     """Write mixed records and wait until the task has staged them all."""
-    produce(e.kafka, e.topic, {partition: mixed(count, 1000 * partition) for partition, count in counts.items()})
+    e.send({partition: mixed(count, 1000 * partition) for partition, count in counts.items()})
     for partition, count in counts.items():
         wait_until(lambda p=partition, n=count: staged(service, p) == n, 60, f"{count} rows staged of {partition}")
 
@@ -136,7 +135,7 @@ def test_a_run_with_an_end_says_which_partitions_a_foreign_member_has(
 ) -> None:
     """It takes half of the topic: exit code 1, and partition and member are named, not 0 as if all were exported."""
     monkeypatch.setattr("exporter.task.others.LOOK_SECS", 0.2)
-    produce(export.kafka, export.topic, {0: mixed(20), 1: mixed(20, 100)})
+    export.send({0: mixed(20), 1: mixed(20, 100)})
     with foreign(export, CooperativeStickyAssignor), capture_logs() as logs:
         with pytest.raises(FoundProblem, match=r"-[01] through -1 of 19; they are with somebody at .*\(no exporter\)"):
             export.run(spark)
@@ -157,7 +156,7 @@ def test_a_group_that_does_not_take_a_task_in_is_given_up(export: Export, spark:
 @EVERYWHERE_SELDOM
 def test_tasks_with_an_end_that_share_a_group_end_when_the_whole_topic_is_exported(export: Export, spark: Any) -> None:
     """Each does its part and waits for that of the other; no partition is left, and both end well."""
-    produce(export.kafka, export.topic, {0: mixed(40), 1: mixed(40, 100)})
+    export.send({0: mixed(40), 1: mixed(40, 100)})
     with ExitStack() as stack:
         tasks = [Going(stack.enter_context(export.service(spark))) for _ in range(2)]
         for task in tasks:

@@ -17,7 +17,7 @@ from tests.support.hdfs import LocalHdfs
 from tests.support.lakes import Export, Exports, mixed, wrong_places
 from tests.support.processes import outlives_a_kill, running
 from tests.support.racing import race
-from tests.support.services import fresh_name, produce
+from tests.support.services import fresh_name
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.xdist_group("hdfs")]
 
@@ -93,14 +93,14 @@ def test_a_name_node_that_is_gone_or_silent_is_an_outage_and_nothing_is_lost(
         2, table_root=f"{'hdfs://lake' if env else own.uri}/{fresh_name('lake')}", round_records_max=100,
         roll_records_max=100,
     )  # fmt: skip
-    produce(e.kafka, e.topic, {0: mixed(200), 1: mixed(200, first=1000)})
+    e.send({0: mixed(200), 1: mixed(200, first=1000)})
     with running(e, env=env) as task:
         task.wait_for("commit_landed")
         if how == "killed":
             own.kill()
         else:
             os.kill(own.pid, signal.SIGSTOP)
-        produce(e.kafka, e.topic, {0: mixed(150, first=2000), 1: mixed(100, first=3000)})
+        e.send({0: mixed(150, first=2000), 1: mixed(100, first=3000)})
         task.wait_for("outage_seen", OUTAGE_SECS_MAX)
         if how == "killed":
             own.start()

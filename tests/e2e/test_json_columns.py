@@ -10,7 +10,7 @@ import pytest
 
 from exporter.errors import ConfigError
 from tests.support.lakes import NOON, Exports, millis
-from tests.support.services import Record, produce
+from tests.support.services import Record
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -26,11 +26,11 @@ def record(number: int, payload: str) -> Record:
 
 @pytest.mark.parametrize("json_text", ["as_sent", "canonical"])
 def test_any_value_is_in_its_column_for_every_reader_and_never_a_dead_letter_for_its_kind(
-    json_text: str, kafka: str, exports: Exports, spark: Any
+    json_text: str, exports: Exports, spark: Any
 ) -> None:
     """As it was sent or as in `_rescued`; the table says which texts are JSON, and goes on saying so."""
     e = exports(types={"order": COLUMNS}, json_text=json_text)
-    produce(kafka, e.topic, {0: [record(number, payload) for number, payload in enumerate(PAYLOADS)]})
+    e.send({0: [record(number, payload) for number, payload in enumerate(PAYLOADS)]})
     e.run(spark)
     kept = PAYLOADS[:5] if json_text == "as_sent" else ['{"a":[1.10,null]}', *PAYLOADS[1:4], "[]"]
     texts = [None if text == "null" else text for text in kept]

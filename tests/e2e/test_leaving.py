@@ -13,17 +13,15 @@ import pytest
 from exporter.kafka.assignment import Leaving
 from offsets.ranges import TopicPartition
 from tests.support.lakes import Exports, mixed, wait_until, wrong_places
-from tests.support.services import fresh_name, produce
+from tests.support.services import fresh_name
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
 
-def test_what_is_refused_on_the_way_out_is_let_go_and_never_offered_again(
-    kafka: str, exports: Exports, spark: Any
-) -> None:
+def test_what_is_refused_on_the_way_out_is_let_go_and_never_offered_again(exports: Exports, spark: Any) -> None:
     """Four tables are refused at once, which is one refusal, not three in a row: the task does not end."""
     e = exports(roll_age_max_secs=60, heartbeat_secs=60)
-    produce(kafka, e.topic, {0: mixed(60)})
+    e.send({0: mixed(60)})
     with e.going(spark) as task:
         service = task.service
         wait_until(lambda: sum(one.staged_rows for one in service._writers.values()) == 60, 60, "all is staged")

@@ -13,7 +13,6 @@ from exporter.core.routing import DEAD_LETTERS
 from tests.support import log_store, naive
 from tests.support.lakes import EVERYWHERE_SELDOM, Export, Exports, bad, event, seldom, wrong_places
 from tests.support.places import Place
-from tests.support.services import produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -68,11 +67,11 @@ def test_a_lost_reply_is_landed_and_a_lost_request_is_offered_again(
 ) -> None:
     """Both partitions of the commit: every row once, nothing refused, staged twice or deleted; the log says landed."""
     e = export
-    produce(e.kafka, e.topic, {p: [event("order", 1), bad(b"{")] for p in (0, 1)})
+    e.send({p: [event("order", 1), bad(b"{")] for p in (0, 1)})
     e.run(spark)
     before = events(name)
     log_store.arm(spark, name, **accident)
-    produce(e.kafka, e.topic, {p: [event("order", n) if n % 2 else bad(b"{") for n in range(30)] for p in (0, 1)})
+    e.send({p: [event("order", n) if n % 2 else bad(b"{") for n in range(30)] for p in (0, 1)})
     service = e.run(spark)
     assert log_store.left(spark, name) == 0, "all of it has happened"
     assert wrong_places(e) == {}
@@ -94,7 +93,7 @@ def test_a_table_whose_creation_has_no_reply_is_found_or_made_again(export: Expo
     e = export
     for name in (DEAD_LETTERS, "order", "click"):
         log_store.arm(spark, name, **{kind: 1})
-    produce(e.kafka, e.topic, {p: [event("order", 1), event("click", 2), bad(b"{")] for p in (0, 1)})
+    e.send({p: [event("order", 1), event("click", 2), bad(b"{")] for p in (0, 1)})
     e.run(spark)
     assert [log_store.left(spark, name) for name in (DEAD_LETTERS, "order", "click")] == [0, 0, 0]
     assert wrong_places(e) == {}

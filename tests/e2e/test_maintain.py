@@ -13,11 +13,9 @@ import pytest
 from exporter.core.routing import DEAD_LETTERS
 from exporter.lake.lake import Lake
 from exporter.operate.maintain.maintain import Maintenance, MaintenanceLimits, MaintenanceStep
-from tests.e2e.test_users import Gate
 from tests.support import naive
-from tests.support.lakes import DDL, Export, Exports, event, wait_until
+from tests.support.lakes import DDL, Export, Exports, Gate, event, wait_until
 from tests.support.processes import running
-from tests.support.services import produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -35,7 +33,7 @@ def export(exports: Exports) -> Export:
 
 def send(e: Export, first: int, count: int) -> None:
     """Orders of one closed day; ids are offsets."""
-    produce(e.kafka, e.topic, {0: [event("order", number) for number in range(first, first + count)]})
+    e.send({0: [event("order", number) for number in range(first, first + count)]})
 
 
 def passing(e: Export, spark: Any) -> list[MaintenanceStep]:

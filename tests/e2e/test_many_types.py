@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from tests.support.lakes import Exports, event, wrong_places
-from tests.support.services import produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -26,7 +25,7 @@ def test_three_hundred_types_are_exported_restarted_and_audited(exports: Exports
     e = exports(types=declared, new_type="table", new_types_max=TYPES)
     took = {}
     for step in ("first", "second"):
-        produce(e.kafka, e.topic, {0: [event(name, number) for number, name in enumerate(names * 2)]})
+        e.send({0: [event(name, number) for number, name in enumerate(names * 2)]})
         started = time.monotonic()
         with e.service(spark, secs_max=SECS_MAX) as service:
             service.run()

@@ -8,34 +8,32 @@ from typing import Any
 import pytest
 
 from exporter.core.routing import DEAD_LETTERS
-from tests.e2e.test_evolve import columns, record
 from tests.support import naive
-from tests.support.lakes import Exports
-from tests.support.services import produce
+from tests.support.lakes import Exports, undeclared
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
 
 def test_a_renamed_field_goes_on_filling_its_column_and_what_is_beside_it_becomes_one(
-    kafka: str, exports: Exports, spark: Any
+    exports: Exports, spark: Any
 ) -> None:
     """A switch, after which other fields fill the same column; new ones are columns under their own names."""
     old = exports(evolve="add", types={"order": "id BIGINT, customer STRING, more STRUCT<a BIGINT>"})
-    produce(kafka, old.topic, {0: [
-        record("order", id=0, customer="a", more={"a": 1, "b": 2}),
-        record("order", id=1, ID=1, buyer={"name": "x"}),
+    old.send({0: [
+        undeclared("order", id=0, customer="a", more={"a": 1, "b": 2}),
+        undeclared("order", id=1, ID=1, buyer={"name": "x"}),
     ]})  # fmt: skip
     old.run(spark)
     assert [row["buyer"] for row in old.rows("order")] == [None, {"name": "x"}]
     lines = 'case = "insensitive"\nnames = { customer = ["buyer.name", "customer"], more = "rest" }'
     new = replace(old, cuts={"order": lines})
     new.run(spark)
-    produce(kafka, old.topic, {0: [
-        record("order", ID=2, Buyer={"NAME": "b", "city": "Oslo"}),
-        record("order", iD=3, CUSTOMER="c", rest={"A": 3, "b": 4, "d": 5}),
-        record("order", id=4, Id=4),
-        record("order", id=5, buyer={"name": None, "Name": "x"}),
-        record("order", id=6, more="nobody's", buyer={"name": "e"}, customer="f"),
+    old.send({0: [
+        undeclared("order", ID=2, Buyer={"NAME": "b", "city": "Oslo"}),
+        undeclared("order", iD=3, CUSTOMER="c", rest={"A": 3, "b": 4, "d": 5}),
+        undeclared("order", id=4, Id=4),
+        undeclared("order", id=5, buyer={"name": None, "Name": "x"}),
+        undeclared("order", id=6, more="nobody's", buyer={"name": "e"}, customer="f"),
     ]})  # fmt: skip
     new.run(spark)
     rows = sorted(new.rows("order"), key=lambda row: row["_kafka"]["offset"])
@@ -46,7 +44,7 @@ def test_a_renamed_field_goes_on_filling_its_column_and_what_is_beside_it_become
     ]  # fmt: skip
     assert [(row["buyer"] or {}).get("city") for row in rows] == [None, None, "Oslo", None, None]
     assert [row["_rescued"] for row in rows] == [None, '{"ID":1}', None, None, '{"more":"nobody\'s"}']
-    assert columns(new, "order").keys() == {"id", "customer", "more", "type", "at", "buyer"}
+    assert new.columns("order").keys() == {"id", "customer", "more", "type", "at", "buyer"}
     assert [row["reason"] for row in new.rows(DEAD_LETTERS)] == [
         "ambiguous_field: $.id is filled by 'id' and 'Id'",
         "ambiguous_field: $.buyer.name is filled by 'name' and 'Name'",

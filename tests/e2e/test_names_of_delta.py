@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 from exporter.core import columns
 from exporter.errors import ConfigError
 from tests.support.lakes import NOON, Export, Exports, event, millis, wait_until, wrong_places
-from tests.support.services import Record, fresh_name, produce
+from tests.support.services import Record, fresh_name
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -37,13 +36,13 @@ def change(kind: str, number: int) -> Record:
     return Record(kind.encode(), json.dumps(value).encode(), timestamp_ms=millis(NOON))
 
 
-def test_fields_that_delta_has_names_for_are_kept_beside_the_columns(export: Callable[..., Export], spark: Any) -> None:
+def test_fields_that_delta_has_names_for_are_kept_beside_the_columns(export: Exports, spark: Any) -> None:
     """In `_rescued`; the other fields of the first records are columns, and other tables have their records.
 
     Declared by the settings such a column is refused before anything is read (exit 2).
     """
     e = export()
-    produce(e.kafka, e.topic, {0: [change("row", 1), event("order", 2), change("row", 3)]})
+    e.send({0: [change("row", 1), event("order", 2), change("row", 3)]})
     e.run(spark)
     assert wrong_places(e) == {}
     assert [row["id"] for row in e.rows("row")] == [1, 3]
@@ -54,7 +53,7 @@ def test_fields_that_delta_has_names_for_are_kept_beside_the_columns(export: Cal
 
 
 def test_a_table_that_delta_refuses_with_its_columns_holds_up_nobody(
-    export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch
+    export: Exports, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A name that nobody here knows of yet: the table is made without the columns, so it is in no one's way.
 
@@ -64,9 +63,9 @@ def test_a_table_that_delta_refuses_with_its_columns_holds_up_nobody(
     with monkeypatch.context() as patch:
         patch.setattr(columns, "DELTAS_OWN", frozenset())
         with e.going(spark):
-            produce(e.kafka, e.topic, {0: [change("row", 1), event("order", 2), change("row", 3)]})
+            e.send({0: [change("row", 1), event("order", 2), change("row", 3)]})
             wait_until(lambda: "order" in e.tables() and e.offsets("order") == [1], 60, "the other table")
-            produce(e.kafka, e.topic, {0: [event("order", number) for number in range(4, 8)]})
+            e.send({0: [event("order", number) for number in range(4, 8)]})
             wait_until(lambda: e.offsets("order") == [1, 3, 4, 5, 6], 60, "it goes on")
     e.run(spark)
     assert wrong_places(e) == {}
@@ -77,7 +76,7 @@ DOTTED = "\u0130"
 
 
 def test_a_table_that_has_two_columns_of_one_name_for_spark_goes_on(
-    export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch
+    export: Exports, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An earlier version made it: both are filled as ever, and the audit tells them apart. A new table has one."""
 
@@ -86,11 +85,11 @@ def test_a_table_that_has_two_columns_of_one_name_for_spark_goes_on(
         return Record(kind.encode(), json.dumps(value).encode(), timestamp_ms=millis(NOON))
 
     e = export()
-    produce(e.kafka, e.topic, {0: [record("old", 1), record("old", 2)]})
+    e.send({0: [record("old", 1), record("old", 2)]})
     with monkeypatch.context() as patch:
         patch.setattr(columns, "folded", str.lower)
         e.run(spark)
-    produce(e.kafka, e.topic, {0: [record("old", 3), record("new", 4)]})
+    e.send({0: [record("old", 3), record("new", 4)]})
     e.run(spark)
     assert [(row["i"], row[DOTTED]) for row in e.rows("old")] == [(1, -1), (2, -2), (3, -3)]
     (new,) = e.rows("new")

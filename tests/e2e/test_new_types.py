@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -26,7 +25,7 @@ from offsets.positions import Position
 from offsets.ranges import TopicPartition
 from tests.support import naive
 from tests.support.lakes import DDL, NOON, Export, Exports, bad, event, millis, seldom, wait_until, wrong_places
-from tests.support.services import Record, fresh_name, produce
+from tests.support.services import Record, fresh_name
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -55,7 +54,7 @@ def rescued(e: Export, name: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("ahead", [False, True], ids=["one round at a time", "one more behind it"])
 def test_types_met_at_run_time_get_tables_and_every_record_is_read_once(
-    ahead: bool, export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch
+    ahead: bool, export: Exports, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """New types come up round by round: each has its whole objects, and no round had to be read again for it.
 
@@ -69,7 +68,7 @@ def test_types_met_at_run_time_get_tables_and_every_record_is_read_once(
         0: [event(kinds[number // 60], number) for number in range(300)],
         1: [event("refund", 1), *(event("order", number) for number in range(100)), bad(b"{"), event("click", 2)],
     }
-    produce(e.kafka, e.topic, sent)
+    e.send(sent)
     first = e.run(spark)
     is_exact(e)
     assert first.totals.staged_rows == 403
@@ -78,18 +77,16 @@ def test_types_met_at_run_time_get_tables_and_every_record_is_read_once(
         values = [json.loads(r.value or b"") for p in (0, 1) for r in sent[p] if r.key == name.encode()]
         assert rescued(e, name) == values
         assert {row["day"] for row in e.rows(name)} == {NOON.date()}
-    produce(e.kafka, e.topic, {1: [event("late", 1), event("click", 3)]})
+    e.send({1: [event("late", 1), event("click", 3)]})
     assert e.run(spark).totals.records == 2
     is_exact(e)
     assert set(e.positions(1).values()) == {(0, 104)}
 
 
-def test_bad_records_of_an_undeclared_type_are_dead_letters_as_those_of_any_type(
-    export: Callable[..., Export], spark: Any
-) -> None:
+def test_bad_records_of_an_undeclared_type_are_dead_letters_as_those_of_any_type(export: Exports, spark: Any) -> None:
     """The event time has its bounds; a type of bad records only gets no table."""
     e = export()
-    produce(e.kafka, e.topic, {0: [bad(b'{"type": "odd", "at": "1969-01-01T00:00:00Z"}'), bad(b'{"type": "odd"}'),
+    e.send({0: [bad(b'{"type": "odd", "at": "1969-01-01T00:00:00Z"}'), bad(b'{"type": "odd"}'),
                                    bad(b'{"type": "click", "at": 5}'), event("click", 1)]})  # fmt: skip
     e.run(spark)
     assert wrong_places(e) == {}
@@ -99,18 +96,18 @@ def test_bad_records_of_an_undeclared_type_are_dead_letters_as_those_of_any_type
     ]  # fmt: skip
 
 
-def test_a_declaration_gives_the_table_of_a_met_type_its_columns(export: Callable[..., Export], spark: Any) -> None:
+def test_a_declaration_gives_the_table_of_a_met_type_its_columns(export: Exports, spark: Any) -> None:
     """A switch: what was exported stays as it is, what comes has columns; without the declaration it is as before."""
     e = export()
-    produce(e.kafka, e.topic, {0: [event("click", number) for number in range(5)]})
+    e.send({0: [event("click", number) for number in range(5)]})
     e.run(spark)
     declared = e.with_({**DECLARED, "click": DDL["click"]})
-    produce(e.kafka, e.topic, {0: [event("click", number) for number in range(5, 10)]})
+    e.send({0: [event("click", number) for number in range(5, 10)]})
     declared.run(spark)
     is_exact(declared)
     assert [row["id"] for row in e.rows("click")] == [None] * 5 + [5, 6, 7, 8, 9]
     assert [row["_rescued"] is None for row in e.rows("click")] == [False] * 5 + [True] * 5
-    produce(e.kafka, e.topic, {0: [event("click", 10), event("payment", 1)]})
+    e.send({0: [event("click", 10), event("payment", 1)]})
     again = e.with_(DECLARED, generation=1)
     again.run(spark)
     is_exact(again)
@@ -127,11 +124,11 @@ BAD_NAMES = ["Order", "ORDER", DEAD_LETTERS, "Dead_Letters", "_delta_log", "_DEL
 
 @pytest.mark.parametrize("good", [GOOD_NAMES, seldom([*GOOD_NAMES, *ALIKE_NAMES])], ids=["one of a kind", "all"])
 def test_each_hostile_name_has_a_table_that_every_reader_reads_or_its_records_are_dead_letters(
-    export: Callable[..., Export], spark: Any, good: list[str]
+    export: Exports, spark: Any, good: list[str]
 ) -> None:
     """Spark, deltalake and DuckDB find the record of each name; the others are whole in the dead letters."""
     e = export()
-    produce(e.kafka, e.topic, {0: [named(name, name) for name in good]
+    e.send({0: [named(name, name) for name in good]
                                + [named(name, DEAD_LETTERS) for name in [*BAD_NAMES, ""]]})  # fmt: skip
     e.run(spark)
     assert wrong_places(e) == {}
@@ -148,7 +145,7 @@ def test_each_hostile_name_has_a_table_that_every_reader_reads_or_its_records_ar
     letters = e.rows(DEAD_LETTERS)
     assert [row["event_type"] for row in letters] == [*BAD_NAMES, None]
     assert {row["reason"].split(":")[0] for row in letters[:-1]} == {"bad_type_name"}
-    produce(e.kafka, e.topic, {0: [named(name, name) for name in good]})
+    e.send({0: [named(name, name) for name in good]})
     assert e.run(spark).totals.records == len(good)
     assert wrong_places(e) == {}
 
@@ -159,27 +156,25 @@ def named(name: str, table: str) -> Record:
     return Record(table.encode(), json.dumps(value).encode(), timestamp_ms=millis(NOON))
 
 
-def test_a_file_system_that_ignores_case_is_noticed_before_two_types_share_a_table(
-    export: Callable[..., Export], spark: Any
-) -> None:
+def test_a_file_system_that_ignores_case_is_noticed_before_two_types_share_a_table(export: Exports, spark: Any) -> None:
     """Exit 70 names both types; nothing of the second one is written into the first one's table."""
     e = export()
-    produce(e.kafka, e.topic, {0: [event("click", 1)]})
+    e.send({0: [event("click", 1)]})
     e.run(spark)
     (e.root / "lake" / "Click").symlink_to(e.folder("click"))
-    produce(e.kafka, e.topic, {0: [event("Click", 2)]})
+    e.send({0: [event("Click", 2)]})
     with pytest.raises(InvariantBroken, match=r"NAMES.*'Click' holds the table of 'click'") as stopped:
         e.run(spark)
     assert (stopped.value.exit_code, "ignores" in stopped.value.hint or "case" in stopped.value.hint) == (70, True)
     assert e.offsets("click") == [0]
 
 
-def test_one_type_too_many_stops_the_task_and_changes_no_records_way(export: Callable[..., Export], spark: Any) -> None:
+def test_one_type_too_many_stops_the_task_and_changes_no_records_way(export: Exports, spark: Any) -> None:
     """Exit 70 before a table is made for it; with a higher limit everything is where it belongs."""
     e = export(new_types_max=2)
-    produce(e.kafka, e.topic, {0: [event(name, 1) for name in ("a", "b", "order", "a")]})
+    e.send({0: [event(name, 1) for name in ("a", "b", "order", "a")]})
     e.run(spark)
-    produce(e.kafka, e.topic, {0: [event("b", 2), event("c", 1), event("d", 1)]})
+    e.send({0: [event("b", 2), event("c", 1), event("d", 1)]})
     with pytest.raises(InvariantBroken, match="more than 2 event types") as stopped:
         e.run(spark)
     assert (stopped.value.exit_code, "`new_types_max`" in stopped.value.hint) == (70, True)
@@ -204,7 +199,7 @@ class Task:
 
 
 def test_two_tasks_that_meet_the_same_type_at_once_both_anchor_it(
-    export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch
+    export: Exports, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """4.7: both find no table; one creates it, the other one's creation is refused and it adds its own anchor."""
     e = export(2, roll_age_max_secs=0.2)
@@ -224,13 +219,13 @@ def test_two_tasks_that_meet_the_same_type_at_once_both_anchor_it(
             refused.append(error)
             raise
 
-    produce(e.kafka, e.topic, {0: [event("order", 1)], 1: [event("order", 2)]})
+    e.send({0: [event("order", 1)], 1: [event("order", 2)]})
     with ThreadPoolExecutor(2) as pool, e.service(spark, False) as one, e.service(spark, False) as other:
         tasks = [Task(one, pool), Task(other, pool)]
         try:
             wait_until(lambda: sorted(map(sorted, (t.owned() for t in tasks))) == [[0], [1]], 60, "a partition each")
             monkeypatch.setattr(DeltaTable, "commit", commit)
-            produce(e.kafka, e.topic, {p: [event("click", n) for n in range(20)] for p in (0, 1)})
+            e.send({p: [event("click", n) for n in range(20)] for p in (0, 1)})
             wait_until(lambda: any(t.failed() for t in tasks) or everything_there(e, 42), 60, "all is exported")
         finally:
             one.stop()
@@ -253,13 +248,13 @@ def everything_there(e: Export, records: int) -> bool:
 
 @pytest.mark.long
 def test_an_anchor_that_is_there_is_adopted_and_reading_goes_back_to_it(
-    export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch
+    export: Exports, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """4.7: another task had anchored the type lower, with nothing of it in between; its value stays."""
     e = export(round_records_max=10)
-    produce(e.kafka, e.topic, {0: [event("order", number) for number in range(30)]})
+    e.send({0: [event("order", number) for number in range(30)]})
     e.run(spark)
-    produce(e.kafka, e.topic, {0: [event("click", 1), event("order", 31)]})
+    e.send({0: [event("click", 1), event("order", 31)]})
     real = MetTypes.anchor
 
     def late(self: MetTypes, wanted: Any, to_make: Any) -> Any:
@@ -276,13 +271,13 @@ def test_an_anchor_that_is_there_is_adopted_and_reading_goes_back_to_it(
 @pytest.mark.long
 @pytest.mark.parametrize("registered", [False, seldom(True)], ids=["created", "registered"])
 def test_a_type_that_is_met_while_another_task_switches_is_sealed_or_left_behind(
-    export: Callable[..., Export], spark: Any, monkeypatch: pytest.MonkeyPatch, registered: bool
+    export: Exports, spark: Any, monkeypatch: pytest.MonkeyPatch, registered: bool
 ) -> None:
     """A table that the switch has not seen gets no row under the old configuration; the new one fills it once."""
     e = export()
-    produce(e.kafka, e.topic, {0: [event("order", 1)]})
+    e.send({0: [event("order", 1)]})
     e.run(spark)
-    produce(e.kafka, e.topic, {0: [event("click", 1), event("order", 2)]})
+    e.send({0: [event("click", 1), event("order", 2)]})
     key = WriterKey("click", TopicPartition(e.topic, 0))
     new = e.with_({**DECLARED, "payment": DDL["payment"]})
     slow = e.with_(group=fresh_name("group"))
@@ -315,6 +310,6 @@ def test_a_type_that_is_met_while_another_task_switches_is_sealed_or_left_behind
         with pytest.raises(Switched):
             old._recovery.met.anchor({key._replace(event_type="other"): Position(0, 0)})
         old._membership.close()
-    produce(e.kafka, e.topic, {0: [event("other", 1), event("click", 2)]})
+    e.send({0: [event("other", 1), event("click", 2)]})
     new.run(spark)
     is_exact(new)

@@ -53,7 +53,7 @@ def test_a_task_tells_how_far_it_is_and_lives_through_an_outage_of_its_storage(e
     lake, real = e.root / "lake", e.root / "storage"
     real.mkdir()
     lake.symlink_to(real)
-    produce(e.kafka, e.topic, {0: mixed(300), 1: mixed(200, first=1000)})
+    e.send({0: mixed(300), 1: mixed(200, first=1000)})
     with e.going(spark) as task, served(task) as (watch, url):
         began_ms = time.time() * 1000
         status = caught_up(url)
@@ -75,7 +75,7 @@ def test_a_task_tells_how_far_it_is_and_lives_through_an_outage_of_its_storage(e
         both = [sorted(tuple(one[name] for name in names) for one in s["positions"]) for s in (status, tables)]
         assert both[0] == both[1]
         os.replace(link_to(e.root / "nowhere"), lake)
-        produce(e.kafka, e.topic, {0: mixed(100, first=2000)})
+        e.send({0: mixed(100, first=2000)})
         wait_until(lambda: STORAGE in troubles(watch), 60, "the outage is seen")
         assert "storage does not answer" in how_far.fetch(url)["not_ready"]
         os.replace(link_to(real), lake)

@@ -32,7 +32,7 @@ from exporter.operate.report.page import report_page
 from offsets.names import DataFile
 from tests.support import naive
 from tests.support.lakes import NOON, Export, bad, event, wrong_places
-from tests.support.services import Record, fresh_name, produce
+from tests.support.services import Record, fresh_name
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.xdist_group("specs")]
 
@@ -93,7 +93,7 @@ def exported(kafka: str, spark: Any, tmp_path_factory: pytest.TempPathFactory) -
     root = tmp_path_factory.mktemp("specs")
     e = Export(kafka, topic, root, fresh_name("app"), types=TYPES, cuts=CUTS, scalars={"carried_bytes_max": 0})
     for first in (0, 100):
-        produce(e.kafka, e.topic, {0: sent(first)})
+        e.send({0: sent(first)})
         e.run(spark)
     return e
 
@@ -217,7 +217,7 @@ def test_closed_partitions_are_packed_and_what_is_dead_is_swept(lake: Export, sp
     assert not [*(e.root / "lake").rglob("part-0.parquet"), *(e.root / "lake").rglob("*.dead.parquet")]
     for name in COLUMNS:
         assert len(live(e, name)) == packed[name], name
-    produce(e.kafka, e.topic, {0: sent(200)})
+    e.send({0: sent(200)})
     e.run(spark)
     is_clean(e, spark)
 
@@ -280,7 +280,7 @@ def test_a_replayed_dead_letter_goes_where_its_table_has_it(lake: Export, spark:
     at = {"type": "late", "at": "2026-01-31T23:30:00Z", "id": 7, "country": "a%b"}
     letters = [Record(DEAD_LETTERS.encode(), json.dumps({**at, "id": number}).encode(), timestamp_ms=1_769_860_800_000)
                for number in range(3)]  # fmt: skip
-    produce(lake.kafka, lake.topic, {0: letters})
+    lake.send({0: letters})
     lake.run(spark)
     e = replace(
         lake, types={**TYPES, "late": "id BIGINT, country STRING"},

@@ -16,7 +16,6 @@ from exporter.errors import FoundProblem
 from exporter.operate.start_plan import PartitionStart, start_plan
 from exporter.workbench import Workbench
 from tests.support.lakes import DDL, Export, Exports, crashed_after, delete_before, mixed
-from tests.support.services import produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -51,7 +50,7 @@ def typed(e: Export, spark: Any, monkeypatch: pytest.MonkeyPatch, *flags: str) -
 def test_the_plan_says_what_the_next_start_does(export: Export, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """First start, a type that is behind, a new configuration, a gap, and a table that is gone."""
     e = export
-    produce(e.kafka, e.topic, {0: mixed(20)})
+    e.send({0: mixed(20)})
     first = planned(e, spark)
     assert (first.verdict, first.floor, first.lag) == ("firststart", 0, 20)
     assert first.steps == ("anchor dead_letters, click, order, payment at -1",)
@@ -59,7 +58,7 @@ def test_the_plan_says_what_the_next_start_does(export: Export, spark: Any, monk
     assert planned(e.with_(first_position="latest"), spark).floor == 20
     e.run(spark)
 
-    produce(e.kafka, e.topic, {0: mixed(80, first=20)})
+    e.send({0: mixed(80, first=20)})
     with crashed_after("click"):
         e.run(spark)
     behind = planned(e, spark)

@@ -15,7 +15,7 @@ from exporter.operate.check.check import check_tables
 from exporter.operate.schema.schema import table_schemas
 from tests.support.fake_registry import FakeRegistry
 from tests.support.lakes import NOON, Export, Exports, millis, wait_until
-from tests.support.services import Record, fresh_name, produce
+from tests.support.services import Record, fresh_name
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -69,13 +69,13 @@ def rows(e: Export, spark: Any, where: str = "true") -> list[tuple[Any, ...]]:
 def exported(e: Export, spark: Any) -> None:
     """Some records of the first schema, committed; then both, in both partitions, and some in a start of its own."""
     e.root.mkdir(exist_ok=True)
-    produce(e.kafka, e.topic, {0: [framed(1, id=1, ratio=0.5)], 1: [framed(1, id=2, ratio=EXACT)]})
+    e.send({0: [framed(1, id=1, ratio=0.5)], 1: [framed(1, id=2, ratio=EXACT)]})
     with e.going(spark):
         wait_until(lambda: "Order" in e.tables() and len(rows(e, spark)) == 2, 60, "the first records")
         second = [framed(2, id=HUGE, ratio=EXACT), framed(1, id=3, ratio=0.25)]
-        produce(e.kafka, e.topic, {0: second, 1: [framed(1, id=4, ratio=0.5), *second]})
+        e.send({0: second, 1: [framed(1, id=4, ratio=0.5), *second]})
         wait_until(lambda: len(rows(e, spark)) == 7, 60, "those of both schemas")
-    produce(e.kafka, e.topic, {1: [framed(1, id=5, ratio=0.5), framed(2, id=HUGE + 1, ratio=EXACT)]})
+    e.send({1: [framed(1, id=5, ratio=0.5), framed(2, id=HUGE + 1, ratio=EXACT)]})
     e.run(spark)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import json
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timezone
 from decimal import Decimal
@@ -24,7 +23,7 @@ from exporter.settings.meaning import value_formats
 from tests.e2e.test_avro import ddl
 from tests.support.lakes import NOON, Export, Exports, millis, wrong_places
 from tests.support.read_back import READERS
-from tests.support.services import Record, produce
+from tests.support.services import Record
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -139,10 +138,10 @@ def test_a_message_gives_these_columns(tmp_path: Path) -> None:
     assert not found.refused
 
 
-def test_every_type_is_read_back_as_it_was_sent(export: Callable[..., Export], spark: Any) -> None:
+def test_every_type_is_read_back_as_it_was_sent(export: Exports, spark: Any) -> None:
     """By three readers, at the edges; an empty message has the defaults, and null where absence can be told."""
     e = export(", ".join(f"{name} {column}" for name, (column, *_) in COLUMNS.items()))
-    produce(e.kafka, e.topic, {0: [of(written(**FULL)), of(written())]})
+    e.send({0: [of(written(**FULL)), of(written())]})
     e.run(spark)
     assert wrong_places(e) == {}
     wanted = [{name: found[at] for name, (_, *found) in COLUMNS.items()} for at in range(2)]
@@ -151,14 +150,12 @@ def test_every_type_is_read_back_as_it_was_sent(export: Callable[..., Export], s
     assert [(row["_event_time"], row["_rescued"]) for row in e.rows("Order")] == [(NOON, None)] * 2
 
 
-def test_what_no_column_holds_is_kept_and_what_is_damaged_is_a_dead_letter(
-    export: Callable[..., Export], spark: Any
-) -> None:
+def test_what_no_column_holds_is_kept_and_what_is_damaged_is_a_dead_letter(export: Exports, spark: Any) -> None:
     """The rest of a message is JSON in `_rescued`, for every reader; a damaged one between good ones is told why."""
     e = export("int64_ BIGINT NOT NULL, inner STRUCT<a: INT>, inners ARRAY<STRUCT<b: STRING>>")
     full = written(**{**FULL, "inner": {"a": 1, "b": "x"}})
     damaged = [full[:-1], full + b"\xc2\x02\x00", full + b"\x10\x01", b"\x0f", None]
-    produce(e.kafka, e.topic, {0: [of(full), *(of(one, DEAD_LETTERS) for one in damaged), of(full)]})
+    e.send({0: [of(full), *(of(one, DEAD_LETTERS) for one in damaged), of(full)]})
     e.run(spark)
     assert wrong_places(e) == {}
     texts = [[row["_rescued"] for row in read(spark, e, "Order", ["_rescued"])] for read in READERS.values()]
@@ -173,7 +170,7 @@ def test_what_no_column_holds_is_kept_and_what_is_damaged_is_a_dead_letter(
     e.proven(spark)
 
 
-def test_a_descriptor_set_is_as_good_as_its_text(export: Callable[..., Export], spark: Any) -> None:
+def test_a_descriptor_set_is_as_good_as_its_text(export: Exports, spark: Any) -> None:
     """What protoc has made of it, and a wider type of a column: INT in BIGINT, uint32 in DECIMAL."""
     e = export("int32_ BIGINT, uint32_ DECIMAL(20,0), float_ DOUBLE, string_ BINARY")
     pool, done = messages().DESCRIPTOR.file, descriptor_pb2.FileDescriptorSet()
@@ -181,7 +178,7 @@ def test_a_descriptor_set_is_as_good_as_its_text(export: Callable[..., Export], 
         file.CopyToProto(done.file.add())
     (e.root / "order.desc").write_bytes(done.SerializeToString())
     e = replace(e, value_format=PROTOBUF.replace("order.proto", "order.desc"))
-    produce(e.kafka, e.topic, {0: [of(written(**FULL))]})
+    e.send({0: [of(written(**FULL))]})
     e.run(spark)
     wanted = {"int32_": -(2**31), "uint32_": Decimal(2**32 - 1), "float_": -math.inf,
               "string_": "h\u00e9\u2603\U0001f600".encode()}  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,10 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 
 from tests.e2e import test_avro as avro
 from tests.e2e import test_protobuf as protobuf
-from tests.e2e.test_evolve import columns
 from tests.support.fake_registry import FakeRegistry
 from tests.support.lakes import NOON, Export, Exports, millis, wrong_places
 from tests.support.read_back import READERS
-from tests.support.services import Record, fresh_name, produce
+from tests.support.services import Record, fresh_name
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -53,15 +52,15 @@ def context(e: Export) -> SerializationContext:
     return SerializationContext(e.topic, MessageField.VALUE)
 
 
-def test_avro_without_a_declared_column(export: Callable[..., Export], server: FakeRegistry, spark: Any) -> None:
+def test_avro_without_a_declared_column(export: Exports, server: FakeRegistry, spark: Any) -> None:
     """Each type has its column from the first file on, and each value is read back; a later version adds to them."""
     e, client = export("avro"), SchemaRegistryClient({"url": server.url})
     serializer = AvroSerializer(client, json.dumps(avro.ORDER))
     values = [serializer(one, context(e)) for one in avro.rows(avro.LINES)]
-    produce(e.kafka, e.topic, {0: [of(value) for value in values]})
+    e.send({0: [of(value) for value in values]})
     e.run(spark)
     assert wrong_places(e) == {}
-    assert {name: avro.ddl(kind) for name, kind in columns(e, "Order").items()} == {
+    assert {name: avro.ddl(kind) for name, kind in e.columns("Order").items()} == {
         "at": "TIMESTAMP", **{name: line.column for name, line in avro.LINES.items()},
     }  # fmt: skip
     wanted = [{name: line.held[at] for name, line in avro.LINES.items()} for at in range(2)]
@@ -71,7 +70,7 @@ def test_avro_without_a_declared_column(export: Callable[..., Export], server: F
 
     more = {**avro.ORDER, "fields": [avro.AT, {"name": "long", "type": "string"}, {"name": "more", "type": "int"}]}
     value = AvroSerializer(client, json.dumps(more))({"at": millis(NOON), "long": "x", "more": 7}, context(e))
-    produce(e.kafka, e.topic, {0: [of(value)]})
+    e.send({0: [of(value)]})
     e.run(spark)
     row = e.rows("Order")[-1]
     assert (row["more"], row["long"], row["_rescued"]) == (7, None, '{"long":"x"}')
@@ -91,17 +90,15 @@ def order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     del sys.modules[f"{name}_pb2"]
 
 
-def test_protobuf_without_a_declared_column(
-    export: Callable[..., Export], server: FakeRegistry, order: Any, spark: Any
-) -> None:
+def test_protobuf_without_a_declared_column(export: Exports, server: FakeRegistry, order: Any, spark: Any) -> None:
     """Its message is the second one of its file."""
     e, client = export("protobuf"), SchemaRegistryClient({"url": server.url})
     serializer = ProtobufSerializer(order, client, {"use.deprecated.format": False})
     messages = [order(at=protobuf.AT, **protobuf.FULL), order(at=protobuf.AT)]
-    produce(e.kafka, e.topic, {0: [of(serializer(one, context(e))) for one in messages]})
+    e.send({0: [of(serializer(one, context(e))) for one in messages]})
     e.run(spark)
     assert wrong_places(e) == {}
-    assert {name: avro.ddl(kind) for name, kind in columns(e, "Order").items()} == {
+    assert {name: avro.ddl(kind) for name, kind in e.columns("Order").items()} == {
         "at": "TIMESTAMP", **{name: column for name, (column, *_) in protobuf.COLUMNS.items()},
     }  # fmt: skip
     wanted = [{name: found[at] for name, (_, *found) in protobuf.COLUMNS.items()} for at in range(2)]

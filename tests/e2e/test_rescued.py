@@ -68,15 +68,15 @@ def is_whole(e: Export, spark: Any) -> None:
         assert differences(documents(e.table(name)), mine, ("$.type", "$.at")) == []
 
 
-def test_whoever_asks_for_rescued_rows_finds_values_alone(kafka: str, exports: Exports, spark: Any) -> None:
+def test_whoever_asks_for_rescued_rows_finds_values_alone(exports: Exports, spark: Any) -> None:
     """Also in a lake that has rows of before; a replay goes by the settings of its day. Nothing is switched or drained
     for it, documents are whole to both readers, and a row that lacks a value is found."""
     fields = [*EMPTY, *FULL]
     e = exports(types={"hook": COLUMNS})
-    produce(kafka, e.topic, {0: [hook(number, **one) for number, one in enumerate(fields)]})
+    e.send({0: [hook(number, **one) for number, one in enumerate(fields)]})
     before = e.with_(rescue_empty=True).run(spark)
     assert rescued(e) == [*map(whole, fields)] and before.totals.counts["rescued"] == len(fields) - 1
-    produce(kafka, e.topic, {0: [hook(number, kind, **one) for number, one in enumerate(fields)
+    e.send({0: [hook(number, kind, **one) for number, one in enumerate(fields)
                                  for kind in ("hook", "late")]})  # fmt: skip
     after = e.run(spark)
     asked = e.table("hook").to_pyarrow_dataset().to_table(columns=["_kafka", "_rescued"])

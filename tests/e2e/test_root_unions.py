@@ -13,7 +13,6 @@ from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from exporter.core.routing import DEAD_LETTERS
-from tests.e2e.test_evolve import columns
 from tests.support.lakes import NOON, Export, millis
 from tests.support.services import Record, fresh_name, produce
 
@@ -60,8 +59,8 @@ def test_a_root_union_by_references_lands_each_branch_in_its_table(
     )  # fmt: skip
     e.run(spark)
     assert e.tables() == ["Customer", "Order", DEAD_LETTERS] and not e.rows(DEAD_LETTERS)
-    assert columns(e, "Customer").keys() == {"id", "name"}
-    assert columns(e, "Order").keys() == {"id", "customer", "mark"}
+    assert e.columns("Customer").keys() == {"id", "name"}
+    assert e.columns("Order").keys() == {"id", "customer", "mark"}
     assert [(row["id"], row["name"], row["_rescued"]) for row in e.rows("Customer")] == [(1, "Ada", None)]
     assert [(row["id"], row["customer"], row["_rescued"]) for row in e.rows("Order")] == [
         (7, known, None), (8, None, '{"mark":{"member_nothing":{}}}'),

@@ -83,7 +83,7 @@ def counted(e: Export) -> Counter[str]:
 
 def checked(e: Export, spark: Any, cases: Sequence[Case], plain: Plain = NOTHING_PLAIN) -> None:
     """Export them, and let this file, the naive checker and the audit look. plain: what their SQL says, in Python."""
-    produce(e.kafka, e.topic, {0: [case.record for case in cases]})
+    e.send({0: [case.record for case in cases]})
     e.run(spark)
     fates(e, cases)
     e.proven(spark)

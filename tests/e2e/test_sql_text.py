@@ -11,7 +11,6 @@ import pytest
 from exporter.derive.jobs import jobs_of
 from exporter.operate.maintain.maintain import Maintenance, MaintenanceLimits
 from tests.support.lakes import NOON, Exports, event, wrong_places
-from tests.support.services import produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -25,9 +24,7 @@ keys = ["name"]
 """
 
 
-def test_a_variable_of_spark_s_is_a_text_as_key_and_as_partition(
-    kafka: str, exports: Exports, tmp_path: Path, spark: Any
-) -> None:
+def test_a_variable_of_spark_s_is_a_text_as_key_and_as_partition(exports: Exports, tmp_path: Path, spark: Any) -> None:
     """Upserted in two runs the key is there once; its partition is rewritten once, and then no longer due."""
     e = exports(
         types={"user": "id BIGINT, name STRING, country STRING"}, cuts={"user": 'partition_columns = ["country"]'},
@@ -36,7 +33,7 @@ def test_a_variable_of_spark_s_is_a_text_as_key_and_as_partition(
     lake = e.lake(spark)
     (job,) = jobs_of(e.settings(), lake)
     for number in range(2):
-        produce(kafka, e.topic, {0: [event("user", number, NOON, name=VARIABLE, country=VARIABLE)]})
+        e.send({0: [event("user", number, NOON, name=VARIABLE, country=VARIABLE)]})
         e.run(spark)
         assert job.run().version == number
     rows = deltalake.DeltaTable(f"{tmp_path}/lake/_derived.tables/users").to_pyarrow_table().to_pylist()

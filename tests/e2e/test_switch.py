@@ -11,6 +11,7 @@ import pytest
 
 from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import ConfigError, Fenced, InvariantBroken, RoundFailed
+from exporter.faults import Armed
 from exporter.operate.check.check import check_tables
 from exporter.operate.start_plan import start_plan
 from exporter.rounds.read import RoundReader
@@ -18,7 +19,7 @@ from exporter.settings.meaning import routing
 from exporter.workbench import parse_schemas
 from offsets import Invariant
 from tests.support.lakes import DDL, Export, Exports, armed, crashed_after, deadly, event, seldom, struck
-from tests.support.services import Record, fresh_name, produce
+from tests.support.services import Record, fresh_name
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -59,11 +60,11 @@ def expect(e: Export, through: int, switched_at: int, types: Sequence[str] = tup
 
 def test_a_type_declared_later_gets_what_comes_later(export: Export, spark: Any) -> None:
     """Old records of it stay dead letters, new ones have a table; all tables are in the next epoch, nothing twice."""
-    produce(export.kafka, export.topic, {0: trio(60)})
+    export.send({0: trio(60)})
     export.run(spark)
     new = export.with_(NEW)
     new.run(spark)
-    produce(export.kafka, export.topic, {0: trio(30, first=60)})
+    export.send({0: trio(30, first=60)})
     new.run(spark)
     expect(export, 89, switched_at=60)
     assert export.positions() == dict.fromkeys((DEAD_LETTERS, *NEW), (1, 89))
@@ -79,15 +80,15 @@ def test_what_a_crash_left_uncommitted_is_drained_under_the_old_configuration(
     export: Export, spark: Any, landing: str
 ) -> None:
     """One table is ahead of the others, files are staged: the new configuration first completes the old one's work."""
-    produce(export.kafka, export.topic, {0: trio(30)})
+    export.send({0: trio(30)})
     export.run(spark)
-    produce(export.kafka, export.topic, {0: trio(60, first=30)})
+    export.send({0: trio(60, first=30)})
     with crashed_after(landing):
         export.run(spark)
     assert {name: offset for name, (_, offset) in export.positions().items()} == {
         name: 89 if name == landing else 29 for name in (DEAD_LETTERS, *OLD)
     }
-    produce(export.kafka, export.topic, {0: trio(30, first=90)})
+    export.send({0: trio(30, first=90)})
     export.with_(NEW).run(spark)
     expect(export, 119, switched_at=90)
     assert export.positions() == dict.fromkeys((DEAD_LETTERS, *NEW), (1, 119))
@@ -97,7 +98,7 @@ def test_what_an_earlier_decoder_began_is_not_finished_by_this_one(export: Expor
     """Its verdicts may differ: the version that began it drains it, and the switch to this one is like any (ROUTE)."""
     flagged = export.with_({"order": DDL["order"] + ", s STRUCT<on: BOOLEAN NOT NULL>"})
     earlier = pytest.MonkeyPatch()
-    produce(export.kafka, export.topic, {0: [event("order", number, s={"on": True}) for number in range(12)]})
+    export.send({0: [event("order", number, s={"on": True}) for number in range(12)]})
     with earlier.context() as patch, crashed_after("order"):
         patch.setattr("exporter.core.routing.decoder_version", lambda *_: 1)
         flagged.run(spark)
@@ -109,7 +110,7 @@ def test_what_an_earlier_decoder_began_is_not_finished_by_this_one(export: Expor
     with earlier.context() as patch:
         patch.setattr("exporter.core.routing.decoder_version", lambda *_: 1)
         flagged.run(spark)
-    produce(export.kafka, export.topic, {0: [event("order", 12, s=None), event("order", 13, s={})]})
+    export.send({0: [event("order", 12, s=None), event("order", 13, s={})]})
     flagged.run(spark)
     assert flagged.positions() == dict.fromkeys((DEAD_LETTERS, "order"), (1, 13))
     tables = {(0, offset): ["order"] for offset in range(13)}
@@ -120,9 +121,9 @@ def test_a_drain_outlives_rounds_that_fail_and_a_record_that_kills_its_task(
     export: Export, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As any round: tried again, then by halves; the one record becomes a dead letter, the others land once."""
-    produce(export.kafka, export.topic, {0: trio(30)})
+    export.send({0: trio(30)})
     export.run(spark)
-    produce(export.kafka, export.topic, {0: [*trio(15, first=30), event("order", 45, boom=1), *trio(14, first=46)]})
+    export.send({0: [*trio(15, first=30), event("order", 45, boom=1), *trio(14, first=46)]})
     with crashed_after("click"):
         export.run(spark)
     deadly(monkeypatch)
@@ -144,11 +145,11 @@ def test_a_drain_outlives_rounds_that_fail_and_a_record_that_kills_its_task(
 
 def test_what_another_isolation_left_uncommitted_is_drained_under_it(export: Export, spark: Any) -> None:
     """One process reads the same partition under both: Spark must not take the consumer of one for the other's."""
-    produce(export.kafka, export.topic, {0: trio(60)})
+    export.send({0: trio(60)})
     old = export.with_(NEW, isolation="read_uncommitted")
     with crashed_after("click"):
         old.run(spark)
-    produce(export.kafka, export.topic, {0: trio(30, first=60)})
+    export.send({0: trio(30, first=60)})
     export.with_(NEW).run(spark)
     expect(export, 89, switched_at=0)
     assert export.positions() == dict.fromkeys((DEAD_LETTERS, *NEW), (1, 89))
@@ -160,7 +161,7 @@ def test_a_column_that_changes_its_type_is_refused_before_anything_is_written(ex
     So do a column that was renamed by case only and a file where a new table has to be, all in one message: found at
     their own seal they would leave tables in two epochs, in which neither the old nor the new settings run.
     """
-    produce(export.kafka, export.topic, {0: trio(30)})
+    export.send({0: trio(30)})
     export.run(spark)
     before = {name: export.table(name).version() for name in export.tables()}
     columns = {"click": "id BIGINT, Page STRING", "order": "id BIGINT, amount STRING, note STRING"}
@@ -174,7 +175,7 @@ def test_a_column_that_changes_its_type_is_refused_before_anything_is_written(ex
         start_plan(bench, changed.settings())
     changed.folder("payment").unlink()
     assert {name: export.table(name).version() for name in export.tables()} == before
-    produce(export.kafka, export.topic, {0: trio(30, first=30)})
+    export.send({0: trio(30, first=30)})
     export.run(spark)
     assert export.positions() == dict.fromkeys((DEAD_LETTERS, *OLD), (0, 59))
 
@@ -183,10 +184,10 @@ def test_a_column_that_changes_its_type_is_refused_before_anything_is_written(ex
 def test_a_corrected_column_under_a_new_name_takes_what_comes_later(export: Export, spark: Any) -> None:
     """The bad field's records stay dead letters; after the fix the same records go to the table."""
     unruly = [event("click", number, page=number) for number in range(10)]
-    produce(export.kafka, export.topic, {0: unruly})
+    export.send({0: unruly})
     export.run(spark)
     fixed = export.with_({**OLD, "click": "id BIGINT, page STRING, other STRING"}, unknown_fields="ignore")
-    produce(export.kafka, export.topic, {0: [event("click", number, other="x", page="p") for number in range(10, 20)]})
+    export.send({0: [event("click", number, other="x", page="p") for number in range(10, 20)]})
     fixed.run(spark)
     assert Counter(name for names in export.placed().values() for name in names) == {DEAD_LETTERS: 10, "click": 10}
     assert {row["other"] for row in export.rows("click")} == {"x"}
@@ -196,10 +197,10 @@ def test_a_configuration_that_was_replaced_refuses_to_run_until_its_generation_r
     export: Export, spark: Any
 ) -> None:
     """Exit 70 with a hint that names `generation`; raised, the old types are in force again, each record once."""
-    produce(export.kafka, export.topic, {0: trio(30)})
+    export.send({0: trio(30)})
     export.run(spark)
     export.with_(NEW).run(spark)
-    produce(export.kafka, export.topic, {0: trio(30, first=30)})
+    export.send({0: trio(30, first=30)})
     before = export.positions()
     with pytest.raises(InvariantBroken, match=r"ROUTE.*has been replaced by") as stopped:
         export.run(spark)
@@ -214,11 +215,11 @@ def test_a_configuration_that_was_replaced_refuses_to_run_until_its_generation_r
 def test_a_removed_type_returns_where_the_dead_letters_are(export: Export, spark: Any) -> None:
     """While it is not declared its records are dead letters; when it is again, only what comes later is its own."""
     e = export.with_(DDL)
-    produce(e.kafka, e.topic, {0: trio(30)})
+    e.send({0: trio(30)})
     e.run(spark)
-    produce(e.kafka, e.topic, {0: trio(30, first=30)})
+    e.send({0: trio(30, first=30)})
     e.with_(OLD).run(spark)
-    produce(e.kafka, e.topic, {0: trio(30, first=60)})
+    e.send({0: trio(30, first=60)})
     e.with_(DDL, generation=1).run(spark)
     # The switch back happens where the task without payments stopped: at 60.
     assert e.offsets("payment") == [*range(2, 30, 3), *range(62, 90, 3)]
@@ -234,9 +235,9 @@ def test_a_switch_that_ends_between_two_seals_is_completed_by_its_own_configurat
 
     The third one declares a column more of a table that is sealed already.
     """
-    produce(export.kafka, export.topic, {0: trio(30)})
+    export.send({0: trio(30)})
     export.run(spark)
-    produce(export.kafka, export.topic, {0: trio(30, first=30)})
+    export.send({0: trio(30, first=30)})
     with struck(f"after_seal:raise:{seals}"):
         export.with_(NEW).run(spark)
     before = {name: export.table(name).version() for name in export.tables()}
@@ -252,18 +253,24 @@ def test_a_switch_that_ends_between_two_seals_is_completed_by_its_own_configurat
 
 @pytest.mark.parametrize("sleeps_at", ["before_delta_commit", seldom("after_integrate")])
 def test_a_task_that_slept_through_a_switch_wakes_and_writes_nothing(
-    export: Export, spark: Any, sleeps_at: str
+    export: Export, spark: Any, monkeypatch: pytest.MonkeyPatch, sleeps_at: str
 ) -> None:
     """Its commit is refused, and it exits 70 with a hint that names the newer configuration."""
-    produce(export.kafka, export.topic, {0: trio(30)})
+    export.send({0: trio(30)})
     export.run(spark)
-    produce(export.kafka, export.topic, {0: trio(60, first=30)})
+    export.send({0: trio(60, first=30)})
     asleep, wakes = threading.Event(), threading.Event()
-    with armed(f"{sleeps_at}:stop", lambda _: (asleep.set(), wakes.wait(200))), export.going(spark) as sleeper:
+    monkeypatch.setattr("exporter.task.service.COMMIT_THREADS", 1)  # with the one that sleeps all of them do
+
+    def sleep(_: Armed) -> None:
+        asleep.set()
+        assert wakes.wait(200)
+
+    with armed(f"{sleeps_at}:stop", sleep), export.going(spark) as sleeper:
         assert asleep.wait(60), f"the task sleeps at {sleeps_at}"
         new = export.with_(NEW, group=fresh_name("group"))
         new.run(spark)
-        produce(export.kafka, export.topic, {0: trio(30, first=90)})
+        export.send({0: trio(30, first=90)})
         new.run(spark)
         at_ease = export.positions()
         wakes.set()
@@ -281,7 +288,7 @@ def test_check_tells_what_a_start_would_do_to_each_table(export: Export, spark: 
     """Columns of all kinds are as declared, wider ones are named, another type is an error with its hint."""
     columns = DDL["click"] + ", tags ARRAY<STRING>, extra MAP<STRING, STRUCT<x: INT>>"
     e = export.with_({"click": columns, "order": DDL["order"]})
-    produce(e.kafka, e.topic, {0: trio(6)})
+    e.send({0: trio(6)})
     e.run(spark)
 
     def told(types: dict[str, str]) -> dict[str, tuple[str, str]]:

@@ -14,7 +14,7 @@ from exporter.operate.letters.letters import Chosen
 from exporter.operate.letters.replay import Replay
 from exporter.workbench import open_workbench
 from tests.support.lakes import DDL, Export, Exports, bad, delete_before, event
-from tests.support.services import Record, produce
+from tests.support.services import Record
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -53,10 +53,10 @@ def test_files_have_the_codec_and_new_tables_the_properties_that_are_set(
     """
     text = f'[table_properties]\n"{KEPT}" = "interval {{}} days"'
     e = exports(2, types=OLD, more=text.format(60), parquet_compression="gzip", on_gap="record")
-    produce(kafka, e.topic, {0: records(30), 1: records(30)})
+    e.send({0: records(30), 1: records(30)})
     e.run(spark)
     assert (codecs(e), kept(e)) == ({"GZIP"}, dict.fromkeys((DEAD_LETTERS, "order"), "interval 60 days"))
-    produce(kafka, e.topic, {0: records(30, first=30)})
+    e.send({0: records(30, first=30)})
     delete_before(e, 40)
     e.run(spark)
     positions = e.positions()

@@ -109,11 +109,11 @@ def test_each_row_is_sent_once_and_in_order(kafka: str, exports: Exports, spark:
     """The topic is made as it is asked for; what the source gains follows, replays too; else nothing is sent."""
     e = exports(2, types={"click": DDL["click"]})
     narrow = e.with_({"payment": DDL["payment"]}, new_type="dead_letter")
-    produce(e.kafka, e.topic, {0: [event("payment", 1), *(event("click", number) for number in range(20))]})
+    e.send({0: [event("payment", 1), *(event("click", number) for number in range(20))]})
     narrow.run(spark)
     e = replace(narrow, types={"payment": DDL["payment"], "click": DDL["click"]})
     clicks = {one: [event("click", number + 1000 * one) for number in range(30, 70)] for one in (0, 1)}
-    produce(e.kafka, e.topic, clicks)
+    e.send(clicks)
     e.run(spark)
     job, to = Exported(e, spark).job("click", partitions=3, rows_max=7)
     assert until_caught_up(job) == 80
@@ -128,7 +128,7 @@ def test_each_row_is_sent_once_and_in_order(kafka: str, exports: Exports, spark:
             assert line == sorted(line) != []
     require_clean(job)
     replayed(e, spark)
-    produce(e.kafka, e.topic, {0: [event("click", number) for number in range(200, 210)]})
+    e.send({0: [event("click", number) for number in range(200, 210)]})
     e.run(spark)
     assert until_caught_up(job) == 30
     assert ids(got(kafka, to)) == sorted(row["id"] for row in e.rows("click"))

@@ -56,7 +56,7 @@ def is_exact(e: Export, offsets: int) -> None:
 def test_two_topics_go_into_one_set_of_tables(exports: Exports, topic: Callable[..., str], spark: Any) -> None:
     """ONCE per topic, though partition numbers and offsets are the same; a topic that is added later joins in."""
     e, other = exports(2), topic(1)
-    produce(e.kafka, e.topic, {0: mixed(60), 1: mixed(40, first=100)})
+    e.send({0: mixed(60), 1: mixed(40, first=100)})
     produce(e.kafka, other, {0: mixed(50, first=200)})
     e.run(spark)
     both = e.with_(topics=[e.topic, other])
@@ -93,7 +93,7 @@ def test_a_row_of_one_topic_under_another_is_found_by_the_audit(
     """Coordinates are those of a topic: the same partition and offset of another one is no match, but a clash there."""
     first, other = exports(), topic()
     e = first.with_(topics=[first.topic, other])
-    produce(e.kafka, e.topic, {0: [event("order", 1), event("order", 2)]})
+    e.send({0: [event("order", 1), event("order", 2)]})
     produce(e.kafka, other, {0: [event("click", 1), event("click", 2)]})
     e.run(spark)
     folder = e.root / "lake" / "order"
@@ -161,13 +161,13 @@ def test_partitions_that_are_added_begin_at_their_first_record(
     """While the task runs, and although the first position was the latest: what is in them before they are noticed."""
     monkeypatch.setattr(model, "TOPICS_REFRESH_SECS", 2.0)
     e = exports(first_position="latest", **assignment)
-    produce(e.kafka, e.topic, {0: mixed(20)})
+    e.send({0: mixed(20)})
     with e.going(spark):
         wait_until(at(e, 19), 120, "anchored at the end")
         with administered(e.kafka) as admin:
             admin.create_partitions({e.topic: 3})
         wait_until(lambda: partitions(e) == 3, 30, "three partitions")
-        produce(e.kafka, e.topic, {0: mixed(10, first=20), 1: mixed(30, first=100), 2: mixed(5, first=200)})
+        e.send({0: mixed(10, first=20), 1: mixed(30, first=100), 2: mixed(5, first=200)})
         wait_until(lambda: at(e, 29)() and at(e, 29, 1)() and at(e, 4, 2)(), 120, "the new partitions are exported")
     assert sorted(e.placed()) == sorted(
         [(0, offset) for offset in range(20, 30)]
@@ -189,12 +189,12 @@ def test_a_topic_that_is_made_again_stops_the_running_task(
     """MONOTONE: with more records than before it is only its id that tells; not one of them reaches a table."""
     monkeypatch.setattr(model, "TOPICS_REFRESH_SECS", 30.0)
     e = exports(poll_secs=4)
-    produce(e.kafka, e.topic, {0: mixed(20)})
+    e.send({0: mixed(20)})
     with e.going(spark) as task:
         wait_until(at(e, 19), 120, "the first topic is exported")
         remove_topic(e.kafka, e.topic)
         create_topic(e.kafka, e.topic)
-        produce(e.kafka, e.topic, {0: mixed(more, first=500)})
+        e.send({0: mixed(more, first=500)})
         stopped = task.ended()
     assert isinstance(stopped, InvariantBroken)
     assert (stopped.invariant, stopped.exit_code) == (Invariant.MONOTONE, 70)
@@ -210,7 +210,7 @@ def test_a_log_that_is_shorter_than_the_tables_stops_the_running_task(
 ) -> None:
     """MONOTONE: the same topic, but its end lies below the position, three times in a row."""
     e = exports()
-    produce(e.kafka, e.topic, {0: mixed(20)})
+    e.send({0: mixed(20)})
     monkeypatch.setattr(truncation, "TRUNCATION_SECS", 0.1)
     ends, marks = TopicReader.end_offsets, TopicReader.high_watermarks
     with e.going(spark) as task:
@@ -236,14 +236,14 @@ def test_static_tasks_export_their_shares_one_after_the_other(
     """0/2 and 1/2 make the whole of two topics; a list too; the group offsets are there for lag tools."""
     first, other = exports(3), topic(2)
     e = first.with_(topics=[first.topic, other], assignment="static")
-    produce(e.kafka, e.topic, {partition: mixed(20, first=100 * partition) for partition in range(3)})
+    e.send({partition: mixed(20, first=100 * partition) for partition in range(3)})
     produce(e.kafka, other, {partition: mixed(10, first=1000 + 100 * partition) for partition in range(2)})
     e.with_(partitions="0/2").run(spark)
     assert {partition for partition, _ in e.placed()} == {0, 2}
     assert {partition for partition, _ in e.placed(other)} == {0}
     e.with_(partitions="1/2").run(spark)
     assert wrong_places(e) == wrong_places(e, topic=other) == {}
-    produce(e.kafka, e.topic, {2: [bad(b"x")], 1: [event("click", 999)]})
+    e.send({2: [bad(b"x")], 1: [event("click", 999)]})
     e.with_(partitions="1,2").run(spark)
     assert wrong_places(e) == wrong_places(e, topic=other) == {}
     is_exact(e.with_(partitions="0/1"), 82)
@@ -258,12 +258,12 @@ def test_static_tasks_export_their_shares_one_after_the_other(
 def test_a_task_for_which_no_partition_is_left_is_caught_up(exports: Exports, spark: Any, static: bool) -> None:
     """More tasks than partitions: `--until-caught-up` ends while the other task goes on, and takes nothing from it."""
     e = exports()
-    produce(e.kafka, e.topic, {0: mixed(10)})
+    e.send({0: mixed(10)})
     spare = e.with_(assignment="static", partitions="1/2") if static else e
     with e.going(spark) as task:
         wait_until(at(e, 9), 120, "the one task has the one partition")
         assert spare.run(spark).totals.records == 0
-        produce(e.kafka, e.topic, {0: mixed(10, first=10)})
+        e.send({0: mixed(10, first=10)})
         wait_until(at(e, 19), 120, "the one task goes on")
         assert task.service.totals.refused == 0
     assert wrong_places(e) == {}

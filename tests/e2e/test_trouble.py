@@ -54,7 +54,7 @@ def test_kafka_timestamps_in_micro_and_nanoseconds_make_dead_letters_and_stop_no
     micros = [one._replace(timestamp_ms=at * 1_000) for one in wrong[:3]]
     nanos = [one._replace(timestamp_ms=at * 10**6) for one in wrong[3:]]
     sent = {0: [*mixed(30), *micros, *mixed(5, first=30), *nanos, *mixed(30, first=40)], 1: mixed(50, first=100)}
-    produce(export.kafka, export.topic, sent)
+    export.send(sent)
     service = export.run(spark)
     assert wrong_places(export) == {}
     assert service.totals.rounds_failed == 0
@@ -74,9 +74,9 @@ def test_a_record_that_unpacks_to_more_than_the_heap_becomes_a_dead_letter_of_it
 ) -> None:
     """150 MB out of 150 kB: it is unpacked a piece at a time, and what may be kept of it is kept."""
     size = 150_000_000
-    produce(export.kafka, export.topic, {0: mixed(40), 1: mixed(40, first=100)})
+    export.send({0: mixed(40), 1: mixed(40, first=100)})
     produce(export.kafka, export.topic, {0: [Record(b"dead_letters", b"x" * size)]}, HUGE)
-    produce(export.kafka, export.topic, {0: mixed(40, first=41)})
+    export.send({0: mixed(40, first=41)})
     small = export.with_(driver_memory="512m")
     with running(small, "--until-caught-up") as task:
         assert task.wait() == 0, task.text[-4000:]
@@ -168,7 +168,7 @@ def test_a_batch_that_is_damaged_on_the_broker_holds_up_its_partition_until_it_i
 def test_a_record_that_is_skipped_is_fenced_off_from_whoever_has_it_staged(export: Export, spark: Any) -> None:
     """It could be read all the same: its whole row is a dead letter, a task that has read it ends; it is there once."""
     e = export.with_(roll_age_max_secs=600, heartbeat_secs=600)
-    produce(e.kafka, e.topic, {0: mixed(20)})
+    e.send({0: mixed(20)})
     with e.service(spark, until_caught_up=False) as service:
         task = Going(service)
         wait_until(lambda: service.totals.staged_rows == 20, 60, "all staged")

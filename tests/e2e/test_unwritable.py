@@ -12,7 +12,6 @@ import pytest
 
 from exporter.errors import ConfigError
 from tests.support.lakes import Exports, mixed, wait_until, wrong_places
-from tests.support.services import produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -21,17 +20,17 @@ BLOCKED = "day=2026-01-29"
 
 @pytest.mark.long
 def test_a_table_whose_files_cannot_be_written_is_parked_and_the_others_go_on(
-    kafka: str, exports: Exports, tmp_path: Path, spark: Any
+    exports: Exports, tmp_path: Path, spark: Any
 ) -> None:
     """No record is condemned for it; once they can be written, it catches up by itself."""
     e = exports(2)
-    produce(kafka, e.topic, {0: mixed(50), 1: mixed(50, first=1000)})
+    e.send({0: mixed(50), 1: mixed(50, first=1000)})
     e.run(spark)
     for path in (e.folder("order") / BLOCKED).iterdir():
         path.rename(tmp_path / path.name)
     (e.folder("order") / BLOCKED).rmdir()
     (e.folder("order") / BLOCKED).write_text("no folder")
-    produce(kafka, e.topic, {0: mixed(200, first=50), 1: mixed(200, first=1050)})
+    e.send({0: mixed(200, first=50), 1: mixed(200, first=1050)})
     with e.going(spark) as task:
         wait_until(lambda: {e.position("click", at)[1] for at in (0, 1)} == {249}, 60, "the others go on")
         wait_until(lambda: task.service.totals.rounds > 4, 60, "it is tried again")
@@ -45,12 +44,10 @@ def test_a_table_whose_files_cannot_be_written_is_parked_and_the_others_go_on(
     assert wrong_places(e) == {}
 
 
-def test_a_start_that_nothing_but_a_user_can_help_says_what_is_in_the_way(
-    kafka: str, exports: Exports, spark: Any
-) -> None:
+def test_a_start_that_nothing_but_a_user_can_help_says_what_is_in_the_way(exports: Exports, spark: Any) -> None:
     """Exit 2 and the path: not 75, for no other task is at work. Once it is away, the same start exports all."""
     e = exports()
-    produce(kafka, e.topic, {0: mixed(20)})
+    e.send({0: mixed(20)})
     e.folder("order").parent.mkdir()
     e.folder("order").write_text("no folder")
     with pytest.raises(ConfigError, match="lake/order is a file, where a folder has to be"):

@@ -25,7 +25,7 @@ from exporter.operate.start_plan import start_plan
 from exporter.protocol.anchor import Anchors
 from tests.support import naive
 from tests.support.golden import send_again, sent_before, unpack
-from tests.support.lakes import DDL, EVERYWHERE_SELDOM, NOON, Export, event, wrong_places
+from tests.support.lakes import DDL, EVERYWHERE_SELDOM, NOON, Export, Exports, event, wrong_places
 from tests.support.places import Place
 from tests.support.services import Record
 
@@ -49,7 +49,7 @@ def records(kafka: str) -> list[Record]:
 
 
 @pytest.fixture
-def lake(kafka: str, records: list[Record], tmp_path: Path, place: Place) -> Callable[..., Export]:
+def lake(kafka: str, records: list[Record], tmp_path: Path, place: Place) -> Exports:
     """Unpacks one of the two lakes: lake("exported", types)."""
 
     def unpacked(name: str, types: dict[str, str], **scalars: Any) -> Export:

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from exporter.core.outcome import Report
 from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import FoundProblem, LogCleaned
 from exporter.lake.lake import Lake
-from exporter.protocol.commit import DeltaCommitter
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
 from tests.support import naive
-from tests.support.lakes import DDL, NOON, Export, Exports, create_anchored, event, mixed, wait_until, wrong_places
-from tests.support.services import produce
+from tests.support.lakes import (
+    DDL,
+    NOON,
+    Export,
+    Exports,
+    Gate,
+    create_anchored,
+    event,
+    mixed,
+    wait_until,
+    wrong_places,
+)
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -55,37 +62,17 @@ def is_exact(e: Export) -> None:
     naive.assert_each_once(e)
 
 
-class Gate:
-    """Holds the commits of some types that carry files, once each, until it is opened."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
-        self.waiting: set[str] = set()
-        self._opened = threading.Event()
-        real = DeltaCommitter.commit
-
-        def commit(committer: DeltaCommitter, event_type: str, claims: Any) -> Report:
-            if event_type in names and any(claim.files for claim in claims):
-                self.waiting.add(event_type)
-                assert self._opened.wait(60)
-            return real(committer, event_type, claims)
-
-        monkeypatch.setattr(DeltaCommitter, "commit", commit)
-
-    def open(self) -> None:
-        self._opened.set()
-
-
 def test_optimize_and_vacuum_between_two_runs_change_nothing(export: Export, spark: Any) -> None:
     """Names and tags of rewritten files are gone, the positions stay; old files are gone, the rows stay."""
     e = export
     for first in (0, 30):
-        produce(e.kafka, e.topic, {0: [event("order", number) for number in range(first, first + 30)]})
+        e.send({0: [event("order", number) for number in range(first, first + 30)]})
         e.run(spark)
     before = e.files("order")
     sql(e, spark, "OPTIMIZE {t}", "order")
     vacuum(e, spark, "order")
     assert len(before) == 2 and not before & e.files("order")
-    produce(e.kafka, e.topic, {0: mixed(30, first=60)})
+    e.send({0: mixed(30, first=60)})
     e.run(spark)
     assert {offset for _, offset in e.positions().values()} == {89}
     is_exact(e)
@@ -94,11 +81,11 @@ def test_optimize_and_vacuum_between_two_runs_change_nothing(export: Export, spa
 def test_deleted_and_updated_rows_are_what_the_audit_names_and_the_export_goes_on(export: Export, spark: Any) -> None:
     """Rows that a user deleted are missing, rows that were changed differ; no other finding, nothing comes back."""
     e = export
-    produce(e.kafka, e.topic, {0: [event("order", number) for number in range(30)]})
+    e.send({0: [event("order", number) for number in range(30)]})
     e.run(spark)
     sql(e, spark, "DELETE FROM {t} WHERE id IN (3, 4, 5)", "order")
     sql(e, spark, "UPDATE {t} SET note = 'redacted' WHERE id = 7", "order")
-    produce(e.kafka, e.topic, {0: [event("order", number) for number in range(30, 60)]})
+    e.send({0: [event("order", number) for number in range(30, 60)]})
     e.run(spark)
     assert e.offsets("order") == [number for number in range(60) if number not in (3, 4, 5)]
     report = e.audit(spark)
@@ -112,7 +99,7 @@ def test_staged_files_that_vacuum_took_are_staged_again(
 ) -> None:
     """Protocol 4.2: a commit never names a file that is gone; while running, without a stop."""
     e, gate = export.with_(carried_bytes_max=0), Gate(monkeypatch, "click", "order")
-    produce(e.kafka, e.topic, {0: mixed(40)})
+    e.send({0: mixed(40)})
     with e.going(spark) as task:
         wait_until(lambda: gate.waiting, 60, "a commit is about to be written")
         staged = {name: e.files(name) for name in ("click", "order")}
@@ -136,7 +123,7 @@ def test_a_table_whose_files_cannot_be_written_is_parked_alone(
         in_the_way = [e.root / "lake" / "order" / f"day={NOON.date() - timedelta(days=ago)}" for ago in range(5)]
         for path in in_the_way:
             path.write_text("a file where a folder should be")
-        produce(e.kafka, e.topic, {0: mixed(40)})
+        e.send({0: mixed(40)})
         others = [name for name in ALL if name != "order"]
         wait_until(lambda: {e.position(name)[1] for name in others} == {39}, 60, "the others at 39")
         order = next(key for key in task.service._writers if key.event_type == "order")
@@ -153,7 +140,7 @@ def test_a_new_column_is_staged_for_and_a_constraint_parks_its_type_alone(
 ) -> None:
     """Both come between staging and commit; the others go on, and without the constraint the type catches up."""
     e, gate = export, Gate(monkeypatch, "click", "order")
-    produce(e.kafka, e.topic, {0: mixed(40)})
+    e.send({0: mixed(40)})
     with e.going(spark):
         wait_until(lambda: len(gate.waiting) == 2, 60, "two commits are about to be written")
         sql(e, spark, "ALTER TABLE {t} ADD COLUMNS (extra STRING)", "order")
@@ -161,10 +148,10 @@ def test_a_new_column_is_staged_for_and_a_constraint_parks_its_type_alone(
         gate.open()
         others = [name for name in ALL if name != "click"]
         wait_until(lambda: {e.position(name)[1] for name in others} == {39}, 60, "the others at 39")
-        produce(e.kafka, e.topic, {0: mixed(20, first=40)})
+        e.send({0: mixed(20, first=40)})
         wait_until(lambda: {e.position(name)[1] for name in others} == {59}, 60, "the others at 59")
         assert (e.position("click"), e.rows("click")) == ((0, -1), [])
-    produce(e.kafka, e.topic, {0: mixed(20, first=60)})
+    e.send({0: mixed(20, first=60)})
     with pytest.raises(FoundProblem, match=r"table click .*constraint small CHECK \(id < 15\); .* from 0 on"):
         e.run(spark)
     assert {e.position(name)[1] for name in others} == {79}
@@ -178,18 +165,18 @@ def test_a_new_column_is_staged_for_and_a_constraint_parks_its_type_alone(
 def test_a_table_that_a_user_has_altered_is_parked_alone_and_taken_up_as_it_is(export: Export, spark: Any) -> None:
     """A widened column parks its type, which is named, until it is declared so; what asks nothing of files does not."""
     e = export
-    produce(e.kafka, e.topic, {0: mixed(30)})
+    e.send({0: mixed(30)})
     e.run(spark)
     sql(e, spark, "ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')", "order", "click")
     sql(e, spark, "ALTER TABLE {t} ADD COLUMNS (extra VARIANT)", "click")
     sql(e, spark, "ALTER TABLE {t} ALTER COLUMN amount TYPE DECIMAL(18,2)", "order")
-    produce(e.kafka, e.topic, {0: [*mixed(30, first=30), event("order", 60, amount=12_345_678_901.25)]})
+    e.send({0: [*mixed(30, first=30), event("order", 60, amount=12_345_678_901.25)]})
     says = r"table order .*column amount is decimal\(18,2\) in the table and decimal\(12,2\) in the set.* from 30 on"
     with pytest.raises(FoundProblem, match=says):
         e.run(spark)
     assert {name: e.position(name)[1] for name in ALL} == {name: 29 if name == "order" else 60 for name in ALL}
     wider = e.with_({**DDL, "order": DDL["order"].replace("12,2", "18,2")})
-    produce(e.kafka, e.topic, {0: [event("order", 61, amount=12_345_678_901.25)]})
+    e.send({0: [event("order", 61, amount=12_345_678_901.25)]})
     wider.run(spark)
     assert {wider.position(name) for name in ALL} == {(1, 61)}
     amounts = spark.read.format("delta").load(str(e.folder("order"))).where("id >= 60").select("id", "amount").collect()
@@ -202,20 +189,20 @@ def test_other_tables_and_other_rows_are_let_be(export: Export, spark: Any) -> N
     e = export
     lake = Lake(spark, e.root / "lake", "somebody-else")
     create_anchored(lake, "theirs", {TopicPartition(e.topic, 0): Position(0, 7)})
-    produce(e.kafka, e.topic, {0: mixed(30)})
+    e.send({0: mixed(30)})
     e.run(spark)
     plain = e.root / "lake" / "plain"
     spark.range(5).write.format("delta").save(str(plain))
     kafka = "named_struct('topic', 'elsewhere', 'partition', 0, 'epoch', 0, 'offset', 999L, 'timestamp', now())"
     insert = f"INSERT INTO {{t}} (_kafka, id, day) VALUES ({kafka}, 1, DATE'2026-01-31')"
     sql(e, spark, insert, "order")
-    produce(e.kafka, e.topic, {0: mixed(30, first=30)})
+    e.send({0: mixed(30, first=30)})
     e.run(spark)
     e.proven(spark)
     assert {offset for _, offset in (e.position(name) for name in ALL)} == {59}
     assert spark.read.format("delta").load(str(plain)).count() == 5
     sql(e, spark, "INSERT INTO {t} (id, day) VALUES (2, DATE'2026-01-31'), (3, DATE'2026-01-31')", "order")
-    produce(e.kafka, e.topic, {0: mixed(10, first=60)})
+    e.send({0: mixed(10, first=60)})
     e.run(spark)
     report = e.audit(spark)
     assert (report.foreign, report.findings) == (2, 2), report.as_text()
@@ -242,19 +229,19 @@ def test_checkpoints_and_a_cleaned_log_change_nothing(export: Export, spark: Any
     """Positions come from the snapshot; only operations after our last own commit are looked for in the log."""
     e = export
     for first in (0, 20, 40):
-        produce(e.kafka, e.topic, {0: mixed(20, first=first)})
+        e.send({0: mixed(20, first=first)})
         e.run(spark)
     sql(e, spark, "ALTER TABLE {t} SET TBLPROPERTIES " + SHORT, *ALL)
-    produce(e.kafka, e.topic, {0: mixed(20, first=60)})
+    e.send({0: mixed(20, first=60)})
     e.run(spark)
     for name in ALL:
         age_log(e, spark, name)
-    produce(e.kafka, e.topic, {0: mixed(20, first=80)})
+    e.send({0: mixed(20, first=80)})
     e.run(spark)
     for name in ALL:
         age_log(e, spark, name)
         assert 0 not in versions(e, name), f"nothing was cleaned up: {versions(e, name)}"
-    produce(e.kafka, e.topic, {0: mixed(20, first=100)})
+    e.send({0: mixed(20, first=100)})
     e.run(spark)
     with e.bench(spark) as bench:
         views = [bench.lake.table(name).view() for name in ALL]
@@ -267,7 +254,7 @@ def test_checkpoints_and_a_cleaned_log_change_nothing(export: Export, spark: Any
 def test_operations_that_nobody_can_look_at_any_more_stop_the_task(export: Export, spark: Any) -> None:
     """Exit 70 with table and version: a RESTORE among them would have taken rows away (protocol 5.1)."""
     e = export
-    produce(e.kafka, e.topic, {0: mixed(20)})
+    e.send({0: mixed(20)})
     e.run(spark)
     sql(e, spark, "ALTER TABLE {t} SET TBLPROPERTIES " + SHORT, "order")
     for _ in range(3):

@@ -15,7 +15,7 @@ from exporter.faults import Fault
 from tests.support import naive
 from tests.support.lakes import DDL, S3_GROUP, Export, Exports, bad, event
 from tests.support.processes import running
-from tests.support.services import Record, fresh_name, produce
+from tests.support.services import Record, fresh_name
 from tests.support.sessions import Kept
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -76,7 +76,7 @@ def records(count: int, first: int) -> list[Record]:
 
 
 def more(e: Export, first: int) -> None:
-    produce(e.kafka, e.topic, {0: records(60, first), 1: records(60, first + 1000)})
+    e.send({0: records(60, first), 1: records(60, first + 1000)})
 
 
 def test_verbs_that_only_look_start_no_jvm(verbs: Verbs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

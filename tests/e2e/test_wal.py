@@ -41,7 +41,7 @@ from tests.support.lakes import (
     wait_until,
     wrong_places,
 )
-from tests.support.services import administered, fresh_name, produce
+from tests.support.services import administered, fresh_name
 from tests.support.wals import Log
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -75,7 +75,7 @@ def repaired(e: Export, spark: Any, action: str, apply: bool = True) -> list[Rep
 
 
 def produce_more(e: Export, first: int, count: int = 60) -> None:
-    produce(e.kafka, e.topic, {0: mixed(count, first=first), 1: mixed(count, first=first + 1_000)})
+    e.send({0: mixed(count, first=first), 1: mixed(count, first=first + 1_000)})
 
 
 def is_level(e: Export, spark: Any, log: Log) -> None:

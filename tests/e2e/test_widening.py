@@ -15,7 +15,7 @@ from exporter.operate.check.check import check_tables
 from exporter.operate.letters.replay import Replay
 from exporter.operate.start_plan import start_plan
 from tests.support.lakes import Export, Exports, crashed_after, event, struck
-from tests.support.services import Record, produce
+from tests.support.services import Record
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -73,7 +73,7 @@ def replayed(e: Export, spark: Any) -> dict[tuple[str, str], int]:
 
 def test_a_wider_column_takes_what_was_too_large_and_what_was_replayed(export: Export, spark: Any) -> None:
     """Refused without the setting; with it old rows read as they were, and both configurations audit clean."""
-    produce(export.kafka, export.topic, {0: [*mixed(20), order(20, id=LARGE), order(21, s={"qty": [LARGE]})]})
+    export.send({0: [*mixed(20), order(20, id=LARGE), order(21, s={"qty": [LARGE]})]})
     export.run(spark)
     assert [row["reason"].split(":")[0] for row in export.rows(DEAD_LETTERS)] == ["out_of_range"] * 2
     refused, wider = export.with_(NEW), export.with_(NEW, type_widening=True)
@@ -89,7 +89,7 @@ def test_a_wider_column_takes_what_was_too_large_and_what_was_replayed(export: E
     assert found["table order"].level == "warn" and "widens id from integer to long, price" in found["table order"].says
     assert found["table click"].level == "ok"
     wider.run(spark)
-    produce(export.kafka, export.topic, {0: [wide(22), order(23)]})
+    export.send({0: [wide(22), order(23)]})
     wider.run(spark)
     assert replayed(wider, spark) == {("fed", "order"): 2}
     audited = wider.audit(spark)
@@ -114,9 +114,9 @@ def test_what_is_to_be_drained_under_the_old_types_goes_into_the_widened_table(e
     the first one is cut off behind its seal, and goes on.
     """
     first, second = ({"assignment": "static", "partitions": f"{number}/2"} for number in (0, 1))
-    produce(export.kafka, export.topic, {0: mixed(20), 1: mixed(20)})
+    export.send({0: mixed(20), 1: mixed(20)})
     export.run(spark)
-    produce(export.kafka, export.topic, {1: mixed(20, first=20)})
+    export.send({1: mixed(20, first=20)})
     with crashed_after("click"):
         export.with_(**second).run(spark)
     wider = export.with_(NEW, type_widening=True)
@@ -126,7 +126,7 @@ def test_what_is_to_be_drained_under_the_old_types_goes_into_the_widened_table(e
     with pytest.raises(FoundProblem, match=r"table order .*column id is long in the table"):
         export.with_(**second).run(spark)
     wider.with_(**second).run(spark)
-    produce(export.kafka, export.topic, {0: [wide(20)], 1: [wide(40)]})
+    export.send({0: [wide(20)], 1: [wide(40)]})
     wider.run(spark)
     audited = wider.audit(spark)
     assert (audited.clean, audited.once) == (True, 62), audited.as_text()
@@ -140,7 +140,7 @@ def test_what_is_required_is_optional_where_the_settings_say_so(export: Export, 
     """A record without it is a dead letter, and under the new settings a row with a null, as are those replayed."""
     required = export.with_({"order": "id INT NOT NULL, s STRUCT<qty: ARRAY<INT> NOT NULL>"})
     lacking = [event("order", 0, id=None), event("order", 1, s={}), event("order", 2, s={"qty": [1]})]
-    produce(export.kafka, export.topic, {0: lacking})
+    export.send({0: lacking})
     required.run(spark)
     assert [row["reason"].split(":")[0] for row in required.rows(DEAD_LETTERS)] == ["missing_field"] * 2
     optional = required.with_(force_optional=True)

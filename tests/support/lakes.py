@@ -55,8 +55,9 @@ from offsets.positions import Position, live_position
 from offsets.ranges import TopicPartition
 from offsets.table_log import TableView
 from tests.support.days import partition_of
+from tests.support.documents import OURS
 from tests.support.places import File, Folder, Place
-from tests.support.services import Record, administered, fresh_name
+from tests.support.services import Record, administered, fresh_name, produce
 
 DDL = TYPES
 """The event types of these tests are the drill's; NOON is the Kafka timestamp of records that do not say otherwise."""
@@ -93,6 +94,12 @@ def event(kind: str, number: int, at: datetime = NOON, stamp: datetime | None = 
     text = at.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
     value = {"type": kind, "at": text, "id": number, **fillings.get(kind, {}), **fields}
     return Record(kind.encode(), json.dumps(value).encode(), timestamp_ms=millis(stamp or max(at, NOON)))
+
+
+def undeclared(kind: str, **fields: Any) -> Record:
+    """A record of just these fields."""
+    value = {"type": kind, "at": "2026-01-31T12:00:00Z", **fields}
+    return Record(kind.encode(), json.dumps(value).encode(), timestamp_ms=millis(NOON))
 
 
 def bad(value: bytes | None) -> Record:
@@ -175,6 +182,10 @@ class Export:
 
     def settings(self) -> Settings:
         return load(self.write(), {}, {})
+
+    def send(self, records: Mapping[int, Sequence[Record]]) -> None:
+        """Write partition -> records to its topic."""
+        produce(self.kafka, self.topic, records)
 
     @contextmanager
     def bench(self, spark: Any) -> Iterator[Workbench]:
@@ -262,6 +273,11 @@ class Export:
         """The event types that have a table."""
         paths = [file.path.split("/") for file in self.place.files() if file.name.endswith(".json")]
         return sorted({event_type_of(path[0]) for path in paths if len(path) == 3 and path[1] == "_delta_log"})
+
+    def columns(self, event_type: str) -> dict[str, Any]:
+        """The users' columns of a table: their names and types."""
+        fields = json.loads(self.table(event_type).schema().to_json())["fields"]
+        return {one["name"]: one["type"] for one in fields if one["name"] not in OURS}
 
     def rows(self, event_type: str) -> list[dict[str, Any]]:
         """All rows as dictionaries, in order of partition and offset, through deltalake."""
@@ -501,6 +517,26 @@ def struck(points: str, by: type[BaseException] = InjectedFault) -> Iterator[Non
 
     with pytest.raises(by), armed(points, strike):
         yield
+
+
+class Gate:
+    """Holds the commits of some types that carry files, once each, until it is opened."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+        self.waiting: set[str] = set()
+        self._opened = threading.Event()
+        real = DeltaCommitter.commit
+
+        def commit(committer: DeltaCommitter, event_type: str, claims: Any) -> Report:
+            if event_type in names and any(claim.files for claim in claims):
+                self.waiting.add(event_type)
+                assert self._opened.wait(60)
+            return real(committer, event_type, claims)
+
+        monkeypatch.setattr(DeltaCommitter, "commit", commit)
+
+    def open(self) -> None:
+        self._opened.set()
 
 
 def deadly(monkeypatch: pytest.MonkeyPatch) -> None:

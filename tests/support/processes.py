@@ -14,7 +14,7 @@ import psutil
 
 from exporter.drill.tasks import Task
 from tests.support.lakes import Export, mixed, wait_until
-from tests.support.services import fresh_name, produce
+from tests.support.services import fresh_name
 
 ROOT = Path(__file__).parents[2]
 END_SECS_MAX = 120.0
@@ -106,11 +106,11 @@ def running(
 
 def outlives_a_kill(e: Export, env: Mapping[str, str] | None = None) -> None:
     """kill -9 after a first commit: the next task completes the work, of more records too, and the audit agrees."""
-    produce(e.kafka, e.topic, {0: mixed(250), 1: mixed(150, first=1000)})
+    e.send({0: mixed(250), 1: mixed(150, first=1000)})
     with running(e.with_(round_records_max=100, roll_records_max=100), env=env) as task:
         task.wait_for("commit_landed")
         task.killed()
-    produce(e.kafka, e.topic, {0: mixed(50, first=2000)})
+    e.send({0: mixed(50, first=2000)})
     with running(e.with_(group=fresh_name("group")), "--until-caught-up", env=env) as again:
         assert again.wait() == 0, again.text
     with running(e, verb="audit", env=env) as audit:
