@@ -16,15 +16,13 @@ import pyarrow.compute as pc
 
 from exporter.arrow.own_columns import RECORD_FIELDS
 from exporter.arrow.spark_types import as_ddl
+from exporter.core.order import Destination, StagingOrder
 from exporter.core.routing import Routing
 from exporter.core.schemas import KnownSchemas
-from exporter.executor.readers import shaper_of
-from exporter.executor.route import Router
+from exporter.executor.readers import TaskReaders
 from exporter.executor.shaping import shaped
-from exporter.formats.decoder import Decoder
 from exporter.formats.frames import Framed, ids_without_text, in_parts, read_values, readable, reframed, unread
 from exporter.formats.places import emptied
-from exporter.shape.shaper import Shaper
 
 RECORD = pa.schema([*RECORD_FIELDS, ("epoch", pa.int32()), ("of_type", pa.string())])
 """A dead letter as Spark's Kafka source would give the record, the epoch that it was read in, and the type that it is
@@ -44,17 +42,15 @@ IDS_DDL = "id string"
 
 def judge(routing: Routing, schemas: KnownSchemas, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The function of mapInArrow. schemas: texts alone (KnownSchemas.texts)."""
-    judges: dict[str, _Judge] = {}
+    judges = _Judge(routing, schemas)
     for batch in batches:
         if not batch.num_rows:
             continue
         targets: list[list[str]] = [[] for _ in range(batch.num_rows)]
         verdicts: list[Any] = [None] * batch.num_rows
         for topic in pc.unique(batch.column("topic")).to_pylist():
-            if topic not in judges:
-                judges[topic] = _Judge(routing, topic, schemas)
             rows = pc.indices_nonzero(pc.equal(batch.column("topic"), topic))
-            judges[topic].judge(batch.take(rows), rows.to_pylist(), targets, verdicts)
+            judges.judge(topic, batch.take(rows), rows.to_pylist(), targets, verdicts)
         told = [None if verdict else names for names, verdict in zip(targets, verdicts, strict=True)]
         columns = [*batch.columns, pa.array(told, pa.list_(pa.string())), pa.array(verdicts, pa.string())]
         yield pa.RecordBatch.from_arrays(columns, names=[*batch.schema.names, "targets", "verdict"])
@@ -72,40 +68,43 @@ def missing_ids(
 
 
 class _Judge:
-    """Of the letters of one topic."""
+    """Reads letters by what reads the records of a task."""
 
-    def __init__(self, routing: Routing, topic: str, schemas: KnownSchemas) -> None:
-        self._routing = routing
-        self._topic = topic
+    def __init__(self, routing: Routing, schemas: KnownSchemas) -> None:
         self._schemas = schemas
-        self._router = Router(routing, topic, schemas)
-        self._decoders: dict[str, Decoder] = {}
-        self._shapers: dict[str, Shaper | None] = {}
+        self._readers = TaskReaders(StagingOrder(Destination("", ""), routing, {}, {}, {}, schemas=schemas))
 
-    def judge(self, batch: pa.RecordBatch, at: list[int], targets: list[list[str]], verdicts: list[Any]) -> None:
-        """Fill in what becomes of the rows: targets, or a verdict. at: where each row of the batch stands in the lists.
+    def judge(
+        self, topic: str, batch: pa.RecordBatch, at: list[int], targets: list[list[str]], verdicts: list[Any]
+    ) -> None:
+        """Fill in what becomes of the rows of a topic: targets, or a verdict. at: where each row stands in the lists.
 
         A letter of one type is judged for that type alone; one of a whole record stays if a table of it refuses.
         """
-        form = self._routing.format_of(self._topic)
+        form = self._readers.form(topic)
         for part, framed in in_parts(batch, lambda one: unread(one, form, self._schemas)):
-            self._judge(part, framed, at[: part.num_rows], targets, verdicts)
+            self._judge(topic, part, framed, at[: part.num_rows], targets, verdicts)
             at = at[part.num_rows :]
 
     def _judge(
-        self, batch: pa.RecordBatch, framed: Framed, at: list[int], targets: list[list[str]], verdicts: list[Any]
+        self,
+        topic: str,
+        batch: pa.RecordBatch,
+        framed: Framed,
+        at: list[int],
+        targets: list[list[str]],
+        verdicts: list[Any],
     ) -> None:
-        form = self._routing.format_of(self._topic)
-        sent = emptied(reframed(batch, framed), form, self._schemas)
-        routed = self._router.route(readable(sent, framed)).without(framed.unknown)
+        sent = emptied(reframed(batch, framed), self._readers.form(topic), self._schemas)
+        routed = self._readers.router(topic).route(readable(sent, framed)).without(framed.unknown)
         left = ["of_another_type"] * batch.num_rows
         for name, group in routed.groups.items():
             rows = group.filter(_may_go_to(name, batch.column("of_type").take(group)))
             if not len(rows):
                 continue
             values, times = read_values(batch, framed).take(rows), batch.column("timestamp").take(rows)
-            decoded = self._decoder(name).decode(values, times)
-            found = shaped(name, decoded, self._shaper(name), batch, rows, self._topic)
+            decoded = self._readers.decoder(name, topic).decode(values, times)
+            found = shaped(name, decoded, self._readers.shaper(name), batch, rows, topic)
             for row in found.rows.to_pylist():
                 targets[at[row]].append(name)
             for row in found.filtered.to_pylist():
@@ -119,16 +118,6 @@ class _Judge:
         for row, place in enumerate(at):
             if not targets[place] and verdicts[place] is None:
                 verdicts[place] = left[row]
-
-    def _shaper(self, name: str) -> Shaper | None:
-        if name not in self._shapers:
-            self._shapers[name] = shaper_of(self._routing, name)
-        return self._shapers[name]
-
-    def _decoder(self, name: str) -> Decoder:
-        if name not in self._decoders:
-            self._decoders[name] = Decoder.of(name, self._routing, topic=self._topic, schemas=self._schemas)
-        return self._decoders[name]
 
 
 def _may_go_to(name: str, of_types: pa.StringArray) -> pa.BooleanArray:

@@ -85,11 +85,7 @@ class TaskReaders:
     def shaper(self, name: str) -> Shaper | None:
         """What the settings make of the decoded rows of one event type; None if that is nothing."""
         if name not in self._shapers:
-            self._shapers[name] = shaper_of(self._order.routing, name)
+            routing = self._order.routing
+            shape, constants = routing.shape_by_type.get(name), routing.constants
+            self._shapers[name] = Shaper(shape, constants) if shape is not None or constants else None
         return self._shapers[name]
-
-
-def shaper_of(routing: Routing, name: str) -> Shaper | None:
-    """As TaskReaders.shaper."""
-    shape = routing.shape_by_type.get(name)
-    return Shaper(shape, routing.constants) if shape is not None or routing.constants else None
