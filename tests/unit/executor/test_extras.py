@@ -24,6 +24,7 @@ from exporter.executor.stage import stage
 from offsets.names import table_folder
 from offsets.ranges import TopicPartition
 from tests.support.orders import order_of
+from tests.unit.executor.test_stage import batch
 
 TP = TopicPartition("logs", 0)
 RAW = Routing(TypeFrom("topic"), EventTime("record"), (), new_type="table", value_format=ValueFormat("bytes"))
@@ -34,19 +35,9 @@ KEYS = [None, b"", b"\xff\x00", b"k"]
 
 def records(values: list[bytes | None]) -> pa.RecordBatch:
     count = len(values)
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.array(KEYS[:count], pa.binary()),
-            pa.array(values, pa.binary()),
-            pa.array([TP.topic] * count),
-            pa.array([0] * count, pa.int32()),
-            pa.array(range(count), pa.int64()),
-            pa.array([1_790_000_000_000_000] * count, pa.timestamp("us", "UTC")),
-            pa.array([0, 1, -1, 0][:count], pa.int32()),
-            pa.array(HEADERS[:count], HEADERS_TYPE),
-        ],
-        names=["key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers"],
-    )
+    kinds = [0, 1, -1, 0][:count]
+    return batch(values, topic=TP.topic, partition=[0] * count, key=KEYS[:count], timestampType=kinds,
+                 timestamp=[1_790_000_000_000_000] * count, headers=HEADERS[:count])  # fmt: skip
 
 
 def staged(root: Path, batch: pa.RecordBatch, routing: Routing = RAW, **given: Any) -> tuple[dict[str, Any], Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 from datetime import date
 from pathlib import Path
@@ -43,25 +43,26 @@ def record(name: str, n: object, ts: str = "2025-12-31T12:00:00Z") -> bytes:
     return json.dumps({"type": name, "n": n, "ts": ts}).encode()
 
 
+RAW = pa.schema([
+    ("key", pa.binary()), ("value", pa.binary()), ("topic", pa.string()), ("partition", pa.int32()),
+    ("offset", pa.int64()), ("timestamp", pa.timestamp("us", "UTC")), ("timestampType", pa.int32()),
+    ("headers", HEADERS_TYPE),
+])  # fmt: skip
+"""Records as Spark's Kafka source gives them."""
+
+
 def batch(
-    values: Iterable[bytes | None], first: int = 0, step: int = 1, topic: str = TP.topic
+    values: Iterable[bytes | None], first: int = 0, step: int = 1, topic: str = TP.topic, **other: Sequence[Any]
 ) -> pa.RecordBatch:
-    """Raw records as Spark's Kafka source gives them, at offsets first, first + step, ..."""
+    """RAW, at offsets first, first + step, ... other: what columns hold instead."""
     values = list(values)
     count = len(values)
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.array([b"k"] * count, pa.binary()),
-            pa.array(values, pa.binary()),
-            pa.array([topic] * count),
-            pa.array([TP.partition] * count, pa.int32()),
-            pa.array([first + step * i for i in range(count)], pa.int64()),
-            pa.array([KAFKA_TIME_US] * count, pa.timestamp("us", "UTC")),
-            pa.array([0] * count, pa.int32()),
-            pa.nulls(count, HEADERS_TYPE),
-        ],
-        names=["key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers"],
-    )
+    told: dict[str, Sequence[Any]] = {
+        "key": [b"k"] * count, "value": values, "topic": [topic] * count, "partition": [TP.partition] * count,
+        "offset": range(first, first + step * count, step), "timestamp": [KAFKA_TIME_US] * count,
+        "timestampType": [0] * count, "headers": [None] * count,
+    }  # fmt: skip
+    return pa.RecordBatch.from_pydict({**told, **other}, schema=RAW)
 
 
 def run(

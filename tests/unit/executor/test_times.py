@@ -9,7 +9,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from exporter.arrow.own_columns import HEADERS_TYPE
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.core.valid_through import ALL, Basis, as_ms
 from exporter.core.writers import PartitionPlan
@@ -17,10 +16,10 @@ from exporter.executor.stage import stage
 from exporter.rounds.told import round_result
 from offsets.ranges import TopicPartition
 from tests.support.orders import order_of
+from tests.unit.executor.test_stage import SCHEMA, batch
 
 P0, P1 = TopicPartition("events", 0), TopicPartition("events", 1)
 NOON_MS = as_ms("2026-11-26T12:00:00.000Z")
-SCHEMA = json.dumps({"type": "struct", "fields": [{"name": "n", "type": "long", "nullable": True, "metadata": {}}]})
 ROUTING = Routing(TypeFrom("json", "type"), EventTime("json", "at"), (("a", SCHEMA), ("b", SCHEMA)))
 Sent = tuple[int, int, str, str]
 """Partition, record time in seconds after noon, type, event time."""
@@ -46,21 +45,9 @@ def tasks_tell(root: Path, basis: Basis, *tasks: Sequence[Sent], first: int = 0)
 
 
 def records(sent: Sequence[Sent], first: int) -> pa.RecordBatch:
-    count = len(sent)
     values = [json.dumps({"type": name, "n": 1, "at": at}).encode() for _, _, name, at in sent]
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.nulls(count, pa.binary()),
-            pa.array(values, pa.binary()),
-            pa.array(["events"] * count),
-            pa.array([partition for partition, *_ in sent], pa.int32()),
-            pa.array(range(first, first + count), pa.int64()),
-            pa.array([(NOON_MS + secs * 1000) * 1000 + 999 for _, secs, *_ in sent], pa.timestamp("us", "UTC")),
-            pa.array([0] * count, pa.int32()),
-            pa.nulls(count, HEADERS_TYPE),
-        ],
-        names=["key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers"],
-    )
+    micros = [(NOON_MS + secs * 1000) * 1000 + 999 for _, secs, *_ in sent]
+    return batch(values, first, topic="events", partition=[partition for partition, *_ in sent], timestamp=micros)
 
 
 @pytest.mark.parametrize(
