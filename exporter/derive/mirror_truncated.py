@@ -26,9 +26,10 @@ from exporter.derive.mirror_sql import order_of
 from exporter.derive.places import KAFKA, PLACED, may_be_within, only_of, rows_elsewhere, rows_within
 from exporter.derive.source import REBUILD, PinnedSource
 from exporter.errors import ConfigError
+from exporter.formats.dead_letter import DeadLetter
 from exporter.formats.envelopes.connect import PARTS
 from exporter.formats.envelopes.debezium import TRUNCATED, time_of
-from exporter.formats.envelopes.strict import DeadLetter, parsed
+from exporter.formats.envelopes.strict import parsed
 from exporter.formats.envelopes.times import micros_of
 from exporter.lake.rows import arrow_rows
 from exporter.settings.derive_mirror import MirrorTable

@@ -18,6 +18,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from exporter.core.columns import folded
+from exporter.formats.dead_letter import DeadLetter
 from exporter.formats.marks import is_evolved
 from exporter.text import shorten
 
@@ -25,19 +26,10 @@ fold = lru_cache(maxsize=10_000)(folded)
 """Equal for names that differ by case only. Names of fields come again and again."""
 
 
-class Unclear(Exception):
-    """Nobody can say what fills which column; the text is the reason, which begins with its code and a colon."""
-
-    def of(self, schema_name: str) -> str:
-        """The reason where it is that of all records of a schema."""
-        code, _, what = str(self).partition(": ")
-        return f"{code}: {schema_name}: {what}" if schema_name else str(self)
-
-
-def ambiguous(path: str, name: str, sent: Iterable[str]) -> Unclear:
+def ambiguous(path: str, name: str, sent: Iterable[str]) -> DeadLetter:
     """Two fields fill one column. path, name: of the struct and of the column in it, by the columns' names."""
     shown = " and ".join(repr(shorten(one)) for one in sent)
-    return Unclear(f"ambiguous_field: {shorten(f'{path}.{name}')} is filled by {shown}")
+    return DeadLetter(f"ambiguous_field: {shorten(f'{path}.{name}')} is filled by {shown}")
 
 
 @dataclass(frozen=True)
@@ -65,7 +57,7 @@ class Spelling:
         return [name, *(below.path(path[1:]) if isinstance(below, Spelling) else path[1:])]
 
     def spelled(self, names: Iterable[str], path: str) -> dict[str, str]:
-        """Name of a field -> the column's, where they differ. Raises Unclear. path: of the struct."""
+        """Name of a field -> the column's, where they differ. Raises DeadLetter. path: of the struct."""
         found: dict[str, str] = {}
         for name in names:
             wanted = self.fields.get(fold(name))
@@ -106,7 +98,7 @@ def _inside(kind: pa.DataType) -> Inside:
 
 
 def spelled_type(kind: pa.DataType, spelling: Inside, path: str = "$") -> pa.DataType:
-    """The type of a writer's values once all are spelled alike. Raises Unclear."""
+    """The type of a writer's values once all are spelled alike. Raises DeadLetter."""
     types = pa.types
     if isinstance(spelling, Spelling) and types.is_struct(kind):
         names = spelling.spelled([one.name for one in kind], path)

@@ -10,7 +10,8 @@ import pyarrow as pa
 from exporter.arrow.kafka_time import US
 from exporter.arrow.own_columns import CDC_TYPE, CHANGE_TYPE
 from exporter.arrow.years import US_FIRST, US_LAST
-from exporter.formats.envelopes.strict import DeadLetter, kind_of
+from exporter.formats.dead_letter import DeadLetter
+from exporter.formats.envelopes.strict import kind_of
 from exporter.text import shorten
 
 INSERT, UPDATE, DELETE, SNAPSHOT = "I", "U", "D", "R"

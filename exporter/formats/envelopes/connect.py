@@ -23,7 +23,8 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 import pyarrow as pa
 
-from exporter.formats.envelopes.strict import DeadLetter, kind_of, parsed
+from exporter.formats.dead_letter import DeadLetter
+from exporter.formats.envelopes.strict import kind_of, parsed
 from exporter.formats.envelopes.unavailable import is_unavailable
 from exporter.formats.json.parts import compact, every_member
 from exporter.formats.json.text import PARSE_ERRORS, TOO_DEEP, too_deep

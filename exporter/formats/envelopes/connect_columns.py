@@ -17,7 +17,8 @@ from typing import Any
 from exporter.core.columns import Names, unfit
 from exporter.errors import ConfigError
 from exporter.formats.avro.semantic import CONNECT_DECIMAL
-from exporter.formats.envelopes.strict import DeadLetter, parsed
+from exporter.formats.dead_letter import DeadLetter
+from exporter.formats.envelopes.strict import parsed
 from exporter.formats.schema import SCHEMA_DEPTH_MAX
 from exporter.formats.spark_columns import Registered
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from exporter.formats.dead_letter import DeadLetter
 from exporter.formats.envelopes.change import (
     DELETE,
     INSERT,
@@ -28,7 +29,7 @@ from exporter.formats.envelopes.change import (
     unknown_op,
 )
 from exporter.formats.envelopes.mongo import plain_document
-from exporter.formats.envelopes.strict import DeadLetter, kind_of
+from exporter.formats.envelopes.strict import kind_of
 
 OPS = {"c": INSERT, "r": SNAPSHOT, "u": UPDATE, "d": DELETE}
 TIMES = (("source", "ts_us", 1), ("source", "ts_ms", 1_000), ("", "ts_us", 1), ("", "ts_ms", 1_000))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from exporter.formats.dead_letter import DeadLetter
 from exporter.formats.envelopes.change import (
     DELETE,
     INSERT,
@@ -24,7 +25,6 @@ from exporter.formats.envelopes.change import (
     text_at,
     unknown_op,
 )
-from exporter.formats.envelopes.strict import DeadLetter
 from exporter.formats.envelopes.times import micros_of
 from exporter.text import shorten
 

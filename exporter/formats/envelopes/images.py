@@ -7,8 +7,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from exporter.core.routing import Routing
+from exporter.formats.dead_letter import DeadLetter
 from exporter.formats.envelopes.mongo import plain_document
-from exporter.formats.envelopes.strict import DeadLetter
 from exporter.formats.format import Read
 from exporter.formats.json.format import Json
 from exporter.formats.typed.typed import Typed

@@ -12,11 +12,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from exporter.core.value_format import ValueFormat
+from exporter.formats.dead_letter import DeadLetter
 from exporter.formats.envelopes.change import Envelope, source_in
 from exporter.formats.envelopes.connect import Payload, payload_of
 from exporter.formats.envelopes.debezium import Debezium, DebeziumMongo
 from exporter.formats.envelopes.dms import Dms
-from exporter.formats.envelopes.strict import DeadLetter, parsed
+from exporter.formats.envelopes.strict import parsed
 
 DEBEZIUM: Mapping[str, Debezium] = {"debezium": Debezium(), "debezium_mongo": DebeziumMongo()}
 ENVELOPES: Mapping[str, Envelope] = {**DEBEZIUM, "dms": Dms()}

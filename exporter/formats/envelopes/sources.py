@@ -9,13 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exporter.arrow.years import US_FIRST, US_LAST
+from exporter.formats.dead_letter import DeadLetter
 from exporter.formats.envelopes.change import cdc_of
 from exporter.formats.envelopes.debezium import OPS, TIMES, Debezium
 from exporter.formats.envelopes.unavailable import sends_flags
-
-
-class BadEnvelope(Exception):
-    """No record of a writer is an envelope; the text is the reason."""
 
 
 class Changes(NamedTuple):
@@ -36,11 +33,11 @@ class SourceTexts:
     """Reads them of records of one type."""
 
     def __init__(self, record: pa.StructType, envelope: Debezium) -> None:
-        """Raises BadEnvelope."""
+        """Raises DeadLetter."""
         at = record.get_field_index("source")
         source = record.field(at).type if at >= 0 else pa.struct([])
         if not pa.types.is_struct(source):
-            raise BadEnvelope(f"bad_envelope: $.source is {source}, not an object")
+            raise DeadLetter(f"bad_envelope: $.source is {source}, not an object")
         self._source = source
         self._texts = [_path(source, name, pa.types.is_string) for name in envelope.names]
         self._times = [
@@ -117,13 +114,13 @@ def _in_position(kind: pa.DataType) -> bool:
 def _path(
     holder: pa.StructType, name: str, fits: Callable[[pa.DataType], bool], above: str = "source"
 ) -> Sequence[str] | None:
-    """The path of a field of a record; None if it has none. Raises BadEnvelope if it is of another type."""
+    """The path of a field of a record; None if it has none. Raises DeadLetter if it is of another type."""
     at = holder.get_field_index(name)
     path = [above, name] if above else [name]
     if at < 0 or pa.types.is_null(holder.field(at).type):
         return None
     if not fits(holder.field(at).type):
-        raise BadEnvelope(f"bad_envelope: $.{'.'.join(path)} is {holder.field(at).type}")
+        raise DeadLetter(f"bad_envelope: $.{'.'.join(path)} is {holder.field(at).type}")
     return path
 
 

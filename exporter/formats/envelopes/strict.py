@@ -13,18 +13,10 @@ from typing import Any
 
 import msgspec
 
+from exporter.formats.dead_letter import DeadLetter
 from exporter.formats.json.judge import TOO_MANY, VALUES_MAX, too_many_values
-from exporter.formats.json.text import DIGITS_MAX, NOT_OBJECT, NotStrict, StrictJson, too_deep
+from exporter.formats.json.text import DIGITS_MAX, NOT_OBJECT, StrictJson, too_deep
 from exporter.formats.json.unknown import plain
-
-
-class DeadLetter(Exception):
-    """One record is a dead letter; the text is the reason: a code, a colon, and a path where there is one."""
-
-    def within(self, path: str) -> DeadLetter:
-        """The same of the record in which that stands, at a path."""
-        code, _, what = str(self).partition(": ")
-        return DeadLetter(f"{code}: {path}: {what}")
 
 
 def parsed(raw: bytes) -> dict[str, Any]:
@@ -32,10 +24,7 @@ def parsed(raw: bytes) -> dict[str, Any]:
     if len(raw) > VALUES_MAX and too_many_values(raw):
         raise DeadLetter(TOO_MANY)
     found = None if too_deep(raw) else plain(raw)
-    try:
-        value = StrictJson(_whole, _fraction).read(raw) if found is None else found[1]
-    except NotStrict as bad:
-        raise DeadLetter(str(bad)) from None
+    value = StrictJson(_whole, _fraction).read(raw) if found is None else found[1]
     if type(value) is not dict:
         raise DeadLetter(NOT_OBJECT)
     return value

@@ -20,12 +20,12 @@ from exporter.core.columns import JsonText
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
-from exporter.formats.cased import Spelling, Unclear
+from exporter.formats.cased import Spelling
+from exporter.formats.dead_letter import DeadLetter
 from exporter.formats.envelopes.change import Envelope, Image, ToldOfChange, cdc_array, named, with_before
 from exporter.formats.envelopes.connect import Fields, Node, Payload, day_of, meant
 from exporter.formats.envelopes.former import FormerTexts, of_former
 from exporter.formats.envelopes.opening import Opening, text_on
-from exporter.formats.envelopes.strict import DeadLetter
 from exporter.formats.envelopes.times import EnvelopeTime
 from exporter.formats.envelopes.unavailable import sends_flags, unavailable, with_members
 from exporter.formats.format import Format, Read
@@ -161,7 +161,7 @@ class EnvelopedReader:
             try:
                 taken.append(self._row(raw))
                 rows.append(row)
-            except (DeadLetter, Unclear) as bad:
+            except DeadLetter as bad:
                 refused[row] = str(bad)
         read: Read = self._inner.read(pa.array([one.text for one in taken], pa.binary()))
         refused |= {rows[at]: reason for at, reason in read.refused.items()}
@@ -182,7 +182,7 @@ class EnvelopedReader:
         )
 
     def _row(self, raw: bytes | None) -> _Row:
-        """Raises DeadLetter or Unclear."""
+        """Raises DeadLetter."""
         payload, envelope = self._opening.payload(raw), self._opening.envelope
         if envelope is None:
             text, hidden = self._text(payload.raw, payload.value, payload.node)
@@ -203,7 +203,7 @@ class EnvelopedReader:
             if found is None:
                 return None
             was, now = members_of(self._image_text(payload, found)[0]), members_of(text)
-        except (DeadLetter, Unclear):
+        except DeadLetter:
             return None
         both = self._former.names & was.keys() & now.keys()
         names = [name for name in both if bytes(was[name]) != bytes(now[name])]
@@ -218,7 +218,7 @@ class EnvelopedReader:
     def _text(
         self, sent: bytes, image: Mapping[str, Any], node: Node | None, flags: bool = True
     ) -> tuple[bytes, bytes]:
-        """What is read of a row, and what is not: members of `_rescued`. Raises DeadLetter or Unclear.
+        """What is read of a row, and what is not: members of `_rescued`. Raises DeadLetter.
 
         flags: as is_unavailable has it.
         """

@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from exporter.arrow.kafka_time import US
 from exporter.core.routing import EventTime
-from exporter.formats.envelopes.strict import DeadLetter, kind_of
+from exporter.formats.dead_letter import DeadLetter
+from exporter.formats.envelopes.strict import kind_of
 from exporter.formats.json.times import INFINITE, plain_time
 from exporter.text import shorten
 

@@ -20,15 +20,14 @@ import pyarrow.compute as pc
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
-from exporter.formats.cased import Unclear
+from exporter.formats.dead_letter import DeadLetter
 from exporter.formats.envelopes.change import named, with_before
 from exporter.formats.envelopes.debezium import IMAGES, OPS, Debezium
 from exporter.formats.envelopes.former import asked_before, of_former, told_of
 from exporter.formats.envelopes.hidden import Hidden
 from exporter.formats.envelopes.images import Mongo
 from exporter.formats.envelopes.opening import DEBEZIUM, ENVELOPES
-from exporter.formats.envelopes.sources import BadEnvelope, Changes, SourceTexts
-from exporter.formats.envelopes.strict import DeadLetter
+from exporter.formats.envelopes.sources import Changes, SourceTexts
 from exporter.formats.envelopes.texts import time_in
 from exporter.formats.envelopes.unavailable import with_members
 from exporter.formats.format import Read
@@ -101,7 +100,7 @@ class EnvelopeFit:
             self._time = _time(record, outer.time)
             path = tuple(outer.type_from.name.split("."))
             self._type = EventTypeReader(record, path) if outer.type_from.kind == "json" else None
-        except BadEnvelope as bad:
+        except DeadLetter as bad:
             self.refusal = str(bad)
         except UnfitType as unfit:
             self.refusal = f"unresolvable_schema: {name + ': ' if name else ''}{unfit}"
@@ -109,8 +108,8 @@ class EnvelopeFit:
             return
         try:
             kind = asked.spelled(record.field(self._rows[0]).type)
-        except Unclear as unclear:
-            self.refusal = unclear.of(name)
+        except DeadLetter as unclear:
+            self.refusal = str(unclear.within(name))
             return
         self._fit = None if outer.mongo else Fit(kind, asked, name)
         self._hidden = None if outer.mongo else Hidden(kind, asked.read)
@@ -239,23 +238,23 @@ def _text(value: Any) -> str | None:
 
 
 def _field(record: pa.StructType, name: str, fits: Callable[[pa.DataType], bool], code: str) -> pa.DataType:
-    """The type of a field that must be there. Raises BadEnvelope."""
+    """The type of a field that must be there. Raises DeadLetter."""
     at = record.get_field_index(name)
     if at < 0:
-        raise BadEnvelope(f"{code}: $.{name} is null or missing")
+        raise DeadLetter(f"{code}: $.{name} is null or missing")
     if not fits(record.field(at).type):
-        raise BadEnvelope(f"{code}: $.{name} is {record.field(at).type}")
+        raise DeadLetter(f"{code}: $.{name} is {record.field(at).type}")
     return record.field(at).type
 
 
 def _images(record: pa.StructType, texts: bool) -> list[str]:
-    """Which of the two images the writer's envelopes have; of one type. Raises BadEnvelope."""
+    """Which of the two images the writer's envelopes have; of one type. Raises DeadLetter."""
     names = [name for name in IMAGES if record.get_field_index(name) >= 0]
     if not names:
-        raise BadEnvelope("no_envelope: $.after and $.before are missing")
+        raise DeadLetter("no_envelope: $.after and $.before are missing")
     kinds = {_field(record, name, pa.types.is_string if texts else pa.types.is_struct, "no_envelope") for name in names}
     if len(kinds) > 1:
-        raise BadEnvelope("no_envelope: $.before and $.after are of different types")
+        raise DeadLetter("no_envelope: $.before and $.after are of different types")
     return names
 
 

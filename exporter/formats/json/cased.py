@@ -19,7 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exporter.arrow.rows import patched
-from exporter.formats.cased import CasedItems, Inside, Spelling, Unclear, Values, fold
+from exporter.formats.cased import CasedItems, Inside, Spelling, Values, fold
+from exporter.formats.dead_letter import DeadLetter
 from exporter.formats.format import Read, Reader
 from exporter.formats.json.judge import TOO_MANY, too_many_values
 from exporter.formats.json.parts import compact, items_of, members_of
@@ -52,7 +53,7 @@ class CasedReader:
             raw = values[row].as_py()
             try:
                 text = spelled(raw, self._spelling)
-            except Unclear as reason:
+            except DeadLetter as reason:
                 text, refused[row] = None, str(reason)
             if text is not raw:
                 texts[row] = text
@@ -72,7 +73,7 @@ class CasedReader:
 def spelled(raw: bytes, spelling: Spelling) -> bytes:
     """A record with its columns' names; as it was sent if that is the same, or if who reads it refuses it anyway.
 
-    Raises Unclear.
+    Raises DeadLetter.
     """
     try:
         text = _object(raw, spelling, "$")
@@ -81,12 +82,12 @@ def spelled(raw: bytes, spelling: Spelling) -> bytes:
     if text is raw or (text.count(b":") == raw.count(b":") and not hides_colon(raw)):
         return text
     if too_many_values(raw):
-        raise Unclear(TOO_MANY)
+        raise DeadLetter(TOO_MANY)
     return raw if _has_twins(raw) else text
 
 
 def _object(raw: bytes, spelling: Spelling, path: str) -> bytes:
-    """An object with the names of columns. Raises Unclear, and what msgspec raises."""
+    """An object with the names of columns. Raises DeadLetter, and what msgspec raises."""
     members: dict[str, Any] = members_of(raw)
     names = spelling.spelled(members, path)
     made = {names.get(sent, sent): item for sent, item in members.items()}

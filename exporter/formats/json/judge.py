@@ -17,8 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exporter.formats.asked import Asked
+from exporter.formats.dead_letter import DeadLetter
 from exporter.formats.json.shapes import Struct
-from exporter.formats.json.text import NotStrict, StrictJson
+from exporter.formats.json.text import StrictJson
 from exporter.formats.json.unknown import Splitter, plain
 from exporter.formats.json.values import BadValue, FloatToken, IntToken, Note, UnknownFound
 from exporter.text import shorten
@@ -128,7 +129,7 @@ class Judge:
             return self._settle(raw, value, known, note)
         except BadValue as bad:
             return RecordVerdict(None, bad.reason)
-        except NotStrict as unreadable:
+        except DeadLetter as unreadable:
             return RecordVerdict(None, str(unreadable))
 
     def _check_route(self, value: Any) -> None:
@@ -138,7 +139,7 @@ class Judge:
         for name in self._route:
             value = value.get(name) if type(value) is dict else None
         if not self._said.fits(value):
-            raise NotStrict(self._said.mismatch)
+            raise DeadLetter(self._said.mismatch)
 
     def _settle(self, raw: bytes, value: Any, known: Any, note: Note) -> RecordVerdict:
         """Apply the policy for unknown fields and write the text for the reader."""
@@ -147,7 +148,7 @@ class Judge:
         if self._keep_all:
             rest = value
         elif found.count and self._policy == "dead_letter":
-            raise NotStrict(f"unknown_field: {shorten(found.first)}")
+            raise DeadLetter(f"unknown_field: {shorten(found.first)}")
         elif self._policy == "ignore":
             rest = None
         text = dump(known).encode() if found.count or note.changed else raw

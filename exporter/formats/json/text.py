@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from exporter.formats.dead_letter import DeadLetter
 from exporter.text import shorten
 
 JSON_DEPTH_MAX = 200
@@ -54,10 +55,6 @@ def too_deep(raw: bytes) -> bool:
     return False
 
 
-class NotStrict(Exception):
-    """One record is bad as a whole; the text is the reason."""
-
-
 class StrictJson:
     """Reads a text that is one JSON object in which no key occurs twice, at any level, and words why it is none.
 
@@ -71,26 +68,26 @@ class StrictJson:
         ).decode
 
     def read(self, raw: bytes) -> dict[str, Any]:
-        """Raises NotStrict."""
+        """Raises DeadLetter."""
         self._twins.clear()
         try:
             text = raw.decode()
             if too_deep(raw):
-                raise NotStrict(TOO_DEEP)
+                raise DeadLetter(TOO_DEEP)
             value = self._scan(text)
             if _SURROGATE.search(text):
                 json.dumps(value, ensure_ascii=False, default=str).encode()
         except UnicodeDecodeError as bad:
-            raise NotStrict(not_utf8(bad)) from None
+            raise DeadLetter(not_utf8(bad)) from None
         except UnicodeEncodeError:
-            raise NotStrict("not_json: half of a surrogate pair") from None
+            raise DeadLetter("not_json: half of a surrogate pair") from None
         except PARSE_ERRORS as bad:
             blank = not raw.strip(b" \t\n\r")
-            raise NotStrict("not_json: the value is empty" if blank else f"not_json: {shorten(str(bad))}") from None
+            raise DeadLetter("not_json: the value is empty" if blank else f"not_json: {shorten(str(bad))}") from None
         if self._twins:
-            raise NotStrict(f"duplicate_key: {shorten(self._twins[0])!r} occurs twice in one object")
+            raise DeadLetter(f"duplicate_key: {shorten(self._twins[0])!r} occurs twice in one object")
         if type(value) is not dict:
-            raise NotStrict(NOT_OBJECT)
+            raise DeadLetter(NOT_OBJECT)
         return value
 
     def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:

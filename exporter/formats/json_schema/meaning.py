@@ -17,8 +17,9 @@ import pyarrow as pa
 from exporter.core.routing import EventTime
 from exporter.core.schemas import KnownSchemas, SchemaText
 from exporter.core.value_format import ValueFormat
+from exporter.formats.dead_letter import DeadLetter
 from exporter.formats.envelopes.connect import ConnectEntries, ConnectItems, Fields, Node, meant
-from exporter.formats.envelopes.strict import DeadLetter, parsed
+from exporter.formats.envelopes.strict import parsed
 from exporter.formats.format import Read, Reader
 from exporter.formats.frames import HEAD, NO_ID, confluent_ids
 from exporter.formats.json.parts import compact, members_of

@@ -31,7 +31,7 @@ class TypedAsked(Asked):
         return asked
 
     def spelled(self, record: pa.DataType) -> pa.DataType:
-        """A type of a writer's with the names of columns. Raises Unclear."""
+        """A type of a writer's with the names of columns. Raises DeadLetter."""
         return record if self.spelling is None else spelled_type(record, self.spelling)
 
     @property

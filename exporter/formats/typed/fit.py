@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from exporter.formats.cased import Unclear
+from exporter.formats.dead_letter import DeadLetter
 from exporter.formats.format import Read
 from exporter.formats.marks import unmarked, widened
 from exporter.formats.typed.asked import TypedAsked
@@ -47,8 +47,8 @@ class Fit:
             self._time = EventTimeOf(record, asked.time, asked.unit) if asked.time else None
         except UnfitType as unfit:
             self.refusal = f"unresolvable_schema: {schema_name + ': ' if schema_name else ''}{unfit}"
-        except Unclear as unclear:
-            self.refusal = unclear.of(schema_name)
+        except DeadLetter as unclear:
+            self.refusal = str(unclear.within(schema_name))
 
     def read(self, typed: Typed) -> Read:
         """typed: of the writer's type."""

@@ -15,7 +15,8 @@ import pytest
 from exporter.core.columns import folded
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.shapes import Shape
-from exporter.formats.cased import Spelling, Unclear, spelled_type
+from exporter.formats.cased import Spelling, spelled_type
+from exporter.formats.dead_letter import DeadLetter
 from exporter.formats.decoder import Decoder
 from exporter.formats.format import Format
 from exporter.formats.json import cased, judge
@@ -390,5 +391,5 @@ def test_types_that_are_no_column_s_stay_as_they_are() -> None:
     spelling = Spelling.of(COLUMNS)
     kind = pa.struct([("skin", list_of(pa.struct([("ID", pa.int64())]))), ("x", pa.struct([("ID", pa.int64())]))])
     assert spelled_type(kind, spelling) == kind
-    with pytest.raises(Unclear):
+    with pytest.raises(DeadLetter):
         spelled_type(pa.struct([("id", pa.int64()), ("Id", pa.int64())]), spelling)

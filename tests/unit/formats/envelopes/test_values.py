@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from exporter.formats.dead_letter import DeadLetter
 from exporter.formats.envelopes.connect import meant, meant_by
 from exporter.formats.envelopes.mongo import plain_document
-from exporter.formats.envelopes.strict import DeadLetter, parsed
+from exporter.formats.envelopes.strict import parsed
 from exporter.formats.envelopes.unavailable import PLACEHOLDER, PLACEHOLDER_BASE64, is_unavailable
 from exporter.formats.json.parts import compact
 from tests.support.envelope_samples import CONNECT, TIME, decimal, structure, typed
