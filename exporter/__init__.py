@@ -7,6 +7,7 @@ The rooms in the order in which a record meets them; README.md beside this file 
     settings/      The one settings model: declared, filled, shown.
     task/          One task, put together, and its loop, the one place that branches.
     kafka/         What the brokers say, and which partitions are this task's.
+    column/        What a column is of: one type, and the notations that it is read from and written in.
     core/          Pure decisions and their values: what is staged, due, read next, and what became of a commit.
     fetch/         Exact ranges of offsets, read from the leader as whole record batches. Runs on Spark executors.
     rounds/        One round is one Spark job: exact offsets in, one manifest out; one round after the other.

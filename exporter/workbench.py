@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import uuid
@@ -14,9 +13,11 @@ from typing import Any
 
 from exporter.catalog.catalogs import CATALOGS
 from exporter.catalog.registrar import Registrar
-from exporter.core.columns import JSON_TEXT, NO_COLUMNS, check_columns
-from exporter.core.ddl import NotColumns, ddl_schema
-from exporter.core.evolve import Evolutions, Hint
+from exporter.column.ddl import NotColumns, ddl_schema
+from exporter.column.spark_json import struct_of
+from exporter.column.types import Type
+from exporter.core.columns import NO_COLUMNS, check_columns
+from exporter.core.evolve import Evolutions
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.schemas import SchemaColumns, SchemaSource
 from exporter.core.specs import Specs
@@ -123,28 +124,23 @@ def parse_schemas(
     return schemas
 
 
-def parse_hints(settings: Settings) -> dict[str, dict[str, Hint]]:
+def parse_hints(settings: Settings) -> dict[str, dict[str, Type]]:
     """Event type -> path -> type. Raises ConfigError for all that cannot be used."""
     paths = {name: [*table.hints] for name, table in settings.types.items() if table.hints}
     hinted = {
         name: ", ".join(f"h{number} {settings.types[name].hints[path]}" for number, path in enumerate(found))
         for name, found in paths.items()
     }
-    hints: dict[str, dict[str, Hint]] = {}
+    hints: dict[str, dict[str, Type]] = {}
     for name, schema in parse_schemas(hinted).items():
-        fields = json.loads(schema)["fields"]
+        fields = struct_of(schema).fields
         if len(fields) != len(paths[name]):
             raise ConfigError(f"types.{name}.hints: each is one type", 'write for example: "sent_at" = "TIMESTAMP"')
         if "timestamp_ntz" in schema:  # it needs a table feature, which comes with a declaration only
             what = f"types.{name}.hints: TIMESTAMP_NTZ is no type of an evolved column"
             raise ConfigError(what, "declare the column")
-        hints[name] = {path: _hint(one) for path, one in zip(paths[name], fields, strict=True)}
+        hints[name] = {path: one.type for path, one in zip(paths[name], fields, strict=True)}
     return hints
-
-
-def _hint(field: Mapping[str, Any]) -> Hint:
-    texts = field["metadata"].get(JSON_TEXT, "")
-    return Hint(field["type"], tuple(texts.split(",")) if texts else ())
 
 
 def _schema(name: str, ddl: str) -> str:
@@ -287,7 +283,7 @@ def _check_tables(settings: Settings, configuration: Routing) -> None:
 def _check_raw(configuration: Routing, name: str) -> None:
     """Raises ConfigError if a type of raw values is declared with anything but their one column."""
     form = configuration.format_of(name) if configuration.type_from.kind == "topic" else configuration.value_format
-    columns = [one["name"] for one in json.loads(configuration.decoded_of(name))["fields"]]
+    columns = [*struct_of(configuration.decoded_of(name)).named]
     if form.is_raw and columns != ["value"]:
         what = f"types.{name}: a value of kind = {form.kind} is the column `value` and has no other"
         raise ConfigError(what, "declare `value` as BINARY or STRING, or no columns at all")

@@ -1,80 +1,59 @@
-"""Spark's types in Arrow's: the scalars of columns, each way, and types of the exporter's own columns as JSON and DDL.
+"""Columns' types in Arrow's, each way; and the exporter's own columns, which are declared as Arrow's.
 
-JSON, as a table's schema has it, is the notation that is stored; DDL is what mapInArrow wants. What users declare is
-read by core/ddl.py. Everything that is made here is nullable. Pure.
+Everything that is made here is nullable. Pure.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
 from exporter.arrow.kafka_time import US
+from exporter.column.ddl import ddl_of
+from exporter.column.scalars import SCALARS
+from exporter.column.types import JSON, DecimalType, Field, Fold, ListType, ScalarType, StructType, Type
 
-SCALARS: dict[str, pa.DataType] = {
-    "boolean": pa.bool_(),
-    "byte": pa.int8(),
-    "short": pa.int16(),
-    "integer": pa.int32(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "string": pa.string(),
-    "binary": pa.binary(),
-    "date": pa.date32(),
+_SCALARS: Mapping[str, pa.DataType] = {
+    **{name: pa.type_for_alias(spelt.arrow) for name, spelt in SCALARS.items()},
     "timestamp": US,
-    "timestamp_ntz": pa.timestamp("us"),
 }
-"""All that a column can be of, but decimals: as Spark's JSON calls it -> as Arrow has it."""
-_NAMES = {kind: name for name, kind in SCALARS.items()}
-_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
-_IN_DDL = {"integer": "int", "long": "bigint"}
-"""What DDL calls otherwise."""
+_NAMES = {kind: name for name, kind in _SCALARS.items() if name != JSON.name}
 
 
-def decimal_digits(spark: str) -> tuple[int, int] | None:
-    """Precision and scale of a decimal's name; None for another one's."""
-    found = _DECIMAL.fullmatch(spark)
-    return (int(found[1]), int(found[2])) if found else None
+def arrow_scalar(kind: ScalarType | DecimalType) -> pa.DataType:
+    """Raises KeyError for what no column can be of."""
+    return pa.decimal128(kind.digits, kind.scale) if isinstance(kind, DecimalType) else _SCALARS[kind.name]
 
 
-def arrow_scalar(spark: str) -> pa.DataType | None:
-    """The Arrow type of a scalar's name; None if no column can be of it."""
-    digits = decimal_digits(spark)
-    return SCALARS.get(spark) if digits is None else pa.decimal128(*digits)
+arrow_type = Fold[pa.DataType](
+    scalar=arrow_scalar,
+    struct=lambda _, parts: pa.struct([pa.field(one.name, part) for one, part in parts]),
+    list=lambda _, inner: pa.list_(pa.field("element", inner)),
+    map=lambda _, key, inner: pa.map_(key, pa.field("value", inner)),
+)
+"""A type with the names that decoders give to elements and values. Raises KeyError."""
 
 
-def spark_scalar(kind: pa.DataType) -> str:
-    """The name of a scalar. Raises KeyError for a type that no column can be of."""
-    return f"decimal({kind.precision},{kind.scale})" if pa.types.is_decimal(kind) else _NAMES[kind]
+def scalar_of(kind: pa.DataType) -> ScalarType | DecimalType:
+    """Raises KeyError for a type that no column can be of."""
+    return DecimalType(kind.precision, kind.scale) if pa.types.is_decimal(kind) else ScalarType(_NAMES[kind])
 
 
-def as_json(kind: pa.DataType) -> Any:
-    """A type, as parsed JSON. Raises KeyError for one that no column can be of."""
+def type_of(kind: pa.DataType) -> Type:
+    """Of what the exporter's own columns are of. Raises KeyError."""
     if pa.types.is_struct(kind):
-        return {"type": "struct", "fields": [json_field(field.name, as_json(field.type)) for field in kind]}
+        return StructType(fields_of(kind))
     if pa.types.is_list(kind):
-        return {"type": "array", "containsNull": True, "elementType": as_json(kind.value_type)}
-    return spark_scalar(kind)
+        return ListType(type_of(kind.value_type), text={"type": "array", "containsNull": True})  # as tables have it
+    return scalar_of(kind)
 
 
-def json_field(name: str, kind: Any) -> dict[str, Any]:
-    """A column or a field of a struct, as parsed JSON. kind: its type, likewise."""
-    return {"name": name, "type": kind, "nullable": True, "metadata": {}}
+def fields_of(fields: Iterable[pa.Field]) -> tuple[Field, ...]:
+    """Raises KeyError."""
+    return tuple(Field(one.name, type_of(one.type)) for one in fields)
 
 
 def as_ddl(fields: Iterable[pa.Field]) -> str:
-    """Columns as DDL: `topic string, partition int`. Raises KeyError for a type that no column can be of."""
-    return ", ".join(f"{field.name} {_ddl_type(field.type)}" for field in fields)
-
-
-def _ddl_type(kind: pa.DataType) -> str:
-    if pa.types.is_struct(kind):
-        return f"struct<{', '.join(f'{field.name}: {_ddl_type(field.type)}' for field in kind)}>"
-    if pa.types.is_list(kind):
-        return f"array<{_ddl_type(kind.value_type)}>"
-    name = spark_scalar(kind)
-    return _IN_DDL.get(name, name)
+    """As mapInArrow wants columns: `topic STRING, partition INT`. Raises KeyError."""
+    return ", ".join(ddl_of(fields_of(fields)))

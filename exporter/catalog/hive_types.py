@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 from exporter.catalog.catalog import Columns
-
-_TYPES = {
-    "byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "timestamp_ntz": "timestamp",
-    "variant": "string",
-}  # fmt: skip
-"""Those of Spark that Hive calls otherwise, or does not have."""
+from exporter.column.scalars import spelling
+from exporter.column.spark_json import struct_of
+from exporter.column.types import Fold
 
 
 def hive_columns(schema_json: str) -> Columns:
     """Of a Spark schema."""
-    return tuple((field["name"], hive_type(field["type"])) for field in json.loads(schema_json)["fields"])
+    return tuple((one.name, hive_type(one.type)) for one in struct_of(schema_json).fields)
 
 
-def hive_type(of: Any) -> str:
-    """Of one type of a Spark schema as JSON."""
-    if isinstance(of, str):
-        return _TYPES.get(of, of)
-    if of["type"] == "array":
-        return f"array<{hive_type(of['elementType'])}>"
-    if of["type"] == "map":
-        return f"map<{hive_type(of['keyType'])},{hive_type(of['valueType'])}>"
-    fields = ",".join(f"{one['name']}:{hive_type(one['type'])}" for one in of["fields"])
-    return f"struct<{fields}>"
+hive_type = Fold[str](
+    scalar=lambda one: "string" if one.name == "variant" else spelling(one).hive,  # which Hive does not have
+    struct=lambda _, parts: f"struct<{','.join(f'{one.name}:{part}' for one, part in parts)}>",
+    list=lambda _, inner: f"array<{inner}>",
+    map=lambda _, key, inner: f"map<{key},{inner}>",
+)

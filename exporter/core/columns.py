@@ -9,13 +9,14 @@ For what is declared now. What an earlier version has recorded is drained as it 
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
+from exporter.column import spark_json
+from exporter.column.types import Field, ListType, MapType, ScalarType, StructType, Type
 from exporter.errors import ConfigError
 from offsets.partitions import DAY, Spec
 
@@ -41,8 +42,8 @@ EVOLVED = "exporter.evolved"
 """Metadata of a field that was added by evolution: where it was seen first, `topic/partition/offset`, or who knew."""
 RECORD = "exporter.record"
 """Metadata of a column that is no value's: what it has of the record, `key`, `headers`, `timestamp_type`, or `cdc`."""
-JSON_TEXT = "exporter.json"
-"""Metadata of a field that holds JSON as text: at which places, by commas: `.`, `element`, `value`, `element.value`."""
+JSON_TEXT = spark_json.JSON_TEXT
+"""Metadata of a field that holds JSON as text, for who reads Spark's JSON; elsewhere it is a type."""
 
 JsonText: TypeAlias = Literal["as_sent", "canonical"]
 """How such a text is written: as in the record, byte for byte, or as unknown fields are in `_rescued`."""
@@ -63,12 +64,6 @@ DELTAS_OPENINGS = ("__delta_internal_", "_row-id-col-", "_row-commit-version-col
 NAME_BYTES_MAX = 255
 """Bytes of UTF-8 of the name of a column that a task adds: what catalogs take (Glue), by which tables are found."""
 
-_INSIDE = {
-    "array": (("elementType", "[]", ".list.element"),),
-    "map": (("keyType", "{}", ".key_value.key"), ("valueType", "{}", ".key_value.value")),
-}
-"""Kind of a type -> the types in it: their key in Spark's JSON, how a path shows them, what Parquet calls them."""
-
 _LEAVE_OUT = "leave the column out: a field of that name is kept in `_rescued`"
 
 
@@ -88,16 +83,16 @@ def check_columns(spark_schema_json: str, event_type: str, spec: Spec = DAY, own
 
     The text is that of `StructType.json()`. own: further names of columns that the exporter writes (record_columns.py).
     """
-    fields = json.loads(spark_schema_json)["fields"]
+    fields = spark_json.struct_of(spark_schema_json).fields
     _check_cut(fields, event_type, spec)
     ours = {*reserved(spec), *map(folded, own)}
     for name in sorted({column.name for column in spec.time_columns} & {*map(folded, own)}):
         raise _refused(event_type, name, "the table is cut by a column of that name", "call the record's own otherwise")
     for field in fields:
-        name = folded(field["name"])
+        name = folded(field.name)
         if name in ours or name.startswith(INSIDE_OURS):
             what = "the exporter writes a column of that name itself"
-            raise _refused(event_type, field["name"], what, "rename it")
+            raise _refused(event_type, field.name, what, "rename it")
     for node in _nodes(fields):
         if node.name is not None and (what := _unfit(node.name)):
             raise _refused(event_type, node.path, what, _LEAVE_OUT)
@@ -108,36 +103,22 @@ def check_columns(spark_schema_json: str, event_type: str, spec: Spec = DAY, own
         raise _refused(event_type, other, what, "rename one: a dotted name must not read like a nested field")
 
 
-def _check_cut(fields: Sequence[Mapping[str, Any]], event_type: str, spec: Spec) -> None:
+def _check_cut(fields: Sequence[Field], event_type: str, spec: Spec) -> None:
     """Whether the columns that cut a table are there, and can."""
-    known = {field["name"]: field for field in fields}
+    known = {field.name: field.type for field in fields}
     for name in spec.identity:
         if name not in known:
             what = "`partition_columns` names it, and there is no such column at the top level"
             raise _refused(event_type, name, what, f"there are: {', '.join(known) or 'none'}")
-        kind = known[name]["type"]
-        if not isinstance(kind, str) or kind not in PARTITIONING or JSON_TEXT in known[name].get("metadata", {}):
+        kind = known[name]
+        if not isinstance(kind, ScalarType) or kind.name not in PARTITIONING:
             what = "a column of this type cannot cut a table"
             hint = "`partition_columns` takes columns of type STRING, BOOLEAN, DATE and integers"
             raise _refused(event_type, name, what, hint)
 
 
-def all_nullable(kind: Any) -> Any:
-    """A Spark type (parsed JSON) with everything in it nullable, at every level."""
-    if isinstance(kind, dict):
-        kind = {key: all_nullable(value) for key, value in kind.items()}
-        for flag in ("nullable", "containsNull", "valueContainsNull"):
-            if flag in kind:
-                kind[flag] = True
-        return kind
-    return [all_nullable(item) for item in kind] if isinstance(kind, list) else kind
-
-
-def clashes(fields: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    """The paths of two columns each, or parts of such, that a reader of the table takes for one another.
-
-    fields: of a Spark schema, as parsed JSON.
-    """
+def clashes(fields: Sequence[Field]) -> Iterator[tuple[str, str]]:
+    """The paths of two columns each, or parts of such, that a reader of the table takes for one another."""
     seen: dict[str, str] = {}
     for node in _nodes(fields):
         key = folded(node.stored)
@@ -196,25 +177,32 @@ def _openings(name: str) -> list[str]:
     return [".".join(parts[:end]) for end in range(1, len(parts))]
 
 
-def _nodes(fields: Sequence[Mapping[str, Any]], path: str = "", stored: str = "") -> Iterator[_Node]:
+def _nodes(fields: Sequence[Field], path: str = "", stored: str = "") -> Iterator[_Node]:
     """The fields of a struct and all that is in them."""
     for field in fields:
-        name = field["name"]
+        name = field.name
         shown = f"`{name}`" if "." in name else name
         node = _Node(f"{path}.{shown}" if path else shown, f"{stored}.{name}" if stored else name, name)
         yield node
-        yield from _inside(field["type"], node)
+        yield from _inside(field.type, node)
 
 
-def _inside(kind: Any, node: _Node) -> Iterator[_Node]:
-    """All that is in a type. node: what has it."""
-    if not isinstance(kind, dict):
-        return
-    yield from _nodes(kind.get("fields", ()), node.path, node.stored)
-    for part, shown, stored in _INSIDE.get(kind["type"], ()):
-        inner = _Node(node.path + shown, node.stored + stored, None)
-        yield inner
-        yield from _inside(kind[part], inner)
+def _inside(kind: Type, node: _Node) -> Iterator[_Node]:
+    """All that is in a type, by the names that Parquet gives it. node: what has it."""
+    if isinstance(kind, StructType):
+        yield from _nodes(kind.fields, node.path, node.stored)
+    if isinstance(kind, MapType):
+        yield from _part(kind.key, node, kind.shown, ".key_value.key")
+        yield from _part(kind.inner, node, kind.shown, ".key_value.value")
+    if isinstance(kind, ListType):
+        yield from _part(kind.inner, node, kind.shown, ".list.element")
+
+
+def _part(kind: Type, node: _Node, shown: str, stored: str) -> Iterator[_Node]:
+    """What has no name of its own, and all that is in it."""
+    inner = _Node(node.path + shown, node.stored + stored, None)
+    yield inner
+    yield from _inside(kind, inner)
 
 
 def _unfit(name: str) -> str:

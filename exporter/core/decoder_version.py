@@ -12,17 +12,17 @@ What can be read as before goes on under the version that was recorded, until it
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from exporter.column.spark_json import struct_of
+from exporter.column.types import ListType, MapType, ScalarType, StructType, Type, parts
 from exporter.core.value_format import ValueFormat
 
 FIRST_DECODER = 1
 EMPTY_FLAGS = 2
 THIRD_DECODER = 3
-_TIMES = ("date", "timestamp", "timestamp_ntz")
+_TIMES = (ScalarType("date"), ScalarType("timestamp"), ScalarType("timestamp_ntz"))
 
 
 @dataclass(frozen=True)
@@ -46,31 +46,28 @@ def decoder_version(decoded: Decoded) -> int:
 
 def versions_read(decoded: Decoded) -> frozenset[int]:
     """The versions under which values of a configuration are read here, letter by letter as those versions did."""
-    kinds = [json.loads(schema) for schema in decoded.schemas]
+    kinds = [struct_of(schema) for schema in decoded.schemas]
     if any(changes(decoded, kinds) for changes in ANOTHER_VERDICT.values()):
         return frozenset({THIRD_DECODER})
     without = EMPTY_FLAGS if _json(decoded) and any(map(_has_empty_flag, kinds)) else FIRST_DECODER
     return frozenset({without, THIRD_DECODER} if _has_times(decoded, kinds) else {without})
 
 
-Types = Collection[Mapping[str, Any]]
-"""Spark types as parsed JSON."""
-
-ANOTHER_VERDICT: Mapping[str, Callable[[Decoded, Types], bool]] = {
+ANOTHER_VERDICT: Mapping[str, Callable[[Decoded, Collection[StructType]], bool]] = {
     "schemas of a registry or of files": lambda of, _: any(form.has_schemas for form in of.formats),
     "schemas that a header names": lambda of, _: _any_is(of, frame="confluent"),
     "schemas in the records": lambda of, _: _any_is(of, kind="connect_json"),
     "documents of MongoDB: NaN and infinities": lambda of, _: _any_is(of, envelope="debezium_mongo"),
-    "Debezium's placeholders": lambda of, types: _any_is(of, envelope="debezium") and any(map(_inside, types)),
+    "Debezium's placeholders": lambda of, types: _any_is(of, envelope="debezium") and any(one.fields for one in types),
     "times of DMS are texts": lambda of, _: _any_is(of, envelope="dms"),
     "names that differ by case only": lambda of, _: of.ignores_case,
 }
 """Why version 3 may give another verdict -> whether it is so in a configuration."""
 
 
-def _has_times(of: Decoded, types: Types) -> bool:
+def _has_times(of: Decoded, types: Collection[StructType]) -> bool:
     """Whether times are read from texts of JSON: as RFC 3339 allows them, since version 3."""
-    return _json(of) and (of.time_is_text or _any_of(types, _TIMES))
+    return _json(of) and (of.time_is_text or any(part in _TIMES for one in types for part in parts(one)))
 
 
 def _any_is(of: Decoded, **wanted: str) -> bool:
@@ -81,40 +78,15 @@ def _json(of: Decoded) -> bool:
     return any(form.is_read_as_json for form in of.formats)
 
 
-def _any_of(types: Types, names: Collection[str]) -> bool:
-    return any(kind in names for one in types for kind in _all_below(one))
-
-
-def _all_below(kind: Any) -> Iterator[Any]:
-    """All types in a type, it among them."""
-    yield kind if isinstance(kind, str) else kind.get("type")
-    if isinstance(kind, Mapping):
-        for one in (*(field["type"] for field in _inside(kind)), *(kind[at] for at in _INSIDE if at in kind)):
-            yield from _all_below(one)
-
-
-_INSIDE = ("elementType", "keyType", "valueType")
-
-
-def _inside(kind: Mapping[str, Any]) -> Collection[Mapping[str, Any]]:
-    fields: Collection[Mapping[str, Any]] = kind.get("fields", ())
-    return fields
-
-
-def _has_empty_flag(kind: Any, nullable: bool = False) -> bool:
+def _has_empty_flag(kind: Type, nullable: bool = False) -> bool:
     """Whether a BOOLEAN that is NOT NULL may have nothing to hold, as a struct that it is in is null.
 
-    kind: a Spark type as parsed JSON. nullable: whether there may be none where this one stands.
+    nullable: whether there may be none where this one stands.
     """
-    if not isinstance(kind, dict):
-        return False
-    match kind.get("type"):
-        case "array":
-            return _has_empty_flag(kind["elementType"], kind["containsNull"])
-        case "map":
-            return _has_empty_flag(kind["valueType"], kind["valueContainsNull"])
-    return any(
-        (nullable and not field["nullable"] and field["type"] == "boolean")
-        or _has_empty_flag(field["type"], nullable or field["nullable"])
-        for field in kind.get("fields", ())
+    if isinstance(kind, ListType | MapType):
+        return _has_empty_flag(kind.inner, kind.nullable)
+    return isinstance(kind, StructType) and any(
+        (nullable and not one.nullable and one.type == ScalarType("boolean"))
+        or _has_empty_flag(one.type, nullable or one.nullable)
+        for one in kind.fields
     )

@@ -24,15 +24,15 @@ it counts as marked. The table's schema is the one place where this is known: it
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
-from exporter.core.columns import EVOLVED, JSON_TEXT, RECORD, Names, is_own, never_added
-from exporter.core.evolved import STEPS, columns_of, with_new
+from exporter.column.spark_json import struct_of, text_of
+from exporter.column.types import JSON, Field, ListType, MapType, ScalarType, StructType, Type, together
+from exporter.core.columns import EVOLVED, RECORD, Names, is_own, never_added
+from exporter.core.evolved import columns_of, with_new
 from exporter.core.routing import DEAD_LETTERS
-from exporter.core.seen import At, Seen
+from exporter.core.seen import Seen
 
 STRUCT_DEPTH_MAX = 16
 """Levels of objects and arrays that become columns; what is below is JSON."""
@@ -45,15 +45,7 @@ _SCALARS = {
     frozenset({"big", "integer", "number"}): "double",
     frozenset({"text"}): "string",
 }
-_MAP = {"type": "map", "keyType": "string", "valueType": "string", "valueContainsNull": True}
-
-
-@dataclass(frozen=True)
-class Hint:
-    """What a column is to be. kind: a Spark type as parsed JSON. json_paths: where it holds JSON texts (JSON_TEXT)."""
-
-    kind: Any
-    json_paths: tuple[str, ...] = ()
+_CROWDED = MapType(ScalarType("string"), JSON)
 
 
 @dataclass(frozen=True)
@@ -63,7 +55,7 @@ class Evolution:
     infers: whether columns follow from what was seen too, not from schemas alone.
     """
 
-    hints: Mapping[str, Hint] = field(default_factory=dict)
+    hints: Mapping[str, Type] = field(default_factory=dict)
     keys_max: int = 100
     columns_max: int = 1_000
     infers: bool = True
@@ -80,18 +72,6 @@ class Evolutions:
         return None if event_type == DEAD_LETTERS else self.types.get(event_type, self.default)
 
 
-@dataclass(frozen=True)
-class _Made:
-    """A type for a new column, as parsed JSON, and where it holds JSON texts, relative to the column."""
-
-    kind: Any
-    json_paths: tuple[str, ...] = ()
-
-
-_JSON = _Made("string", (".",))
-_CROWDED = _Made(_MAP, ("value",))
-
-
 def grown(table_json: str, seen: Seen, evolution: Evolution) -> str:
     """The table's schema with the columns that follow from what was seen in `_rescued`; the same text if none does.
 
@@ -99,21 +79,19 @@ def grown(table_json: str, seen: Seen, evolution: Evolution) -> str:
     """
     if not evolution.infers:
         return table_json
-    table = json.loads(table_json)
-    growth = _Growth(evolution, columns_of(table))
-    merged = growth.struct(table, seen, "", 0)
-    return table_json if merged is table else json.dumps(merged, separators=(",", ":"))
+    table = struct_of(table_json)
+    merged = _Growth(evolution, columns_of(table)).struct(table, seen, "", 0)
+    return table_json if merged == table else text_of(merged)
 
 
-def known_beforehand(table_json: str, fields: Sequence[Mapping[str, Any]], origin: str) -> str:
+def known_beforehand(table_json: str, fields: Sequence[Field], origin: str) -> str:
     """The table's schema with fields of a schema that is known before any record; the same text if it has them all.
 
-    fields: of a Spark schema, as parsed JSON. origin: where they are from, for EVOLVED. A field that the table has as
-    another type stays as it is there.
+    origin: where they are from, for EVOLVED. A field that the table has as another type stays as it is there.
     """
-    table = json.loads(table_json)
+    table = struct_of(table_json)
     merged = _with_fields(table, fields, origin, top=True)
-    return table_json if merged is table else json.dumps(merged, separators=(",", ":"))
+    return table_json if merged == table else text_of(merged)
 
 
 class _Growth:
@@ -124,40 +102,32 @@ class _Growth:
         self._keys_max = evolution.keys_max
         self._left = evolution.columns_max - columns
 
-    def struct(self, have: Any, seen: Seen, path: str, depth: int) -> Any:
-        """A struct of the table with what it lacks; itself if that is nothing."""
-        known = {one["name"]: one for one in have["fields"]}
-        fields = [self._inside(one, seen.fields.get(one["name"]), path, depth) for one in have["fields"]]
+    def struct(self, have: StructType, seen: Seen, path: str, depth: int) -> StructType:
+        """A struct of the table with what it lacks."""
+        known = have.named
+        fields = [self._inside(one, seen.fields.get(one.name), path, depth) for one in have.fields]
         new = [] if seen.crowded else self._within(self._new_fields([*known], seen, path, depth))
         if depth and len(known) + len(new) > self._keys_max:
             new = []
-        self._left -= sum(columns_of(one["type"]) for one in new)
-        same = not new and all(one is other for one, other in zip(fields, have["fields"], strict=True))
-        return have if same else {**have, "fields": with_new(fields, new)}
+        self._left -= sum(columns_of(one.type) for one in new)
+        return with_new(have, fields, new)
 
-    def _inside(self, have: Any, seen: Seen | None, path: str, depth: int) -> Any:
+    def _inside(self, have: Field, seen: Seen | None, path: str, depth: int) -> Field:
         """A field of the table that is there, with what was seen below it."""
-        if not seen or (not depth and (is_own(have["name"]) or RECORD in have.get("metadata", {}))):
+        if not seen or (not depth and (is_own(have.name) or RECORD in have.metadata)):
             return have
-        kind = self._kind(have["type"], seen, f"{path}{have['name']}", depth + 1)
-        return have if kind is have["type"] else {**have, "type": kind}
+        return replace(have, type=self._kind(have.type, seen, f"{path}{have.name}", depth + 1))
 
-    def _kind(self, have: Any, seen: Seen, path: str, depth: int) -> Any:
+    def _kind(self, have: Type, seen: Seen, path: str, depth: int) -> Type:
         """A type of the table, with new fields in the structs that are in it."""
-        if not isinstance(have, dict):
-            return have
-        if have["type"] == "struct":
+        if isinstance(have, StructType):
             return self.struct(have, seen, f"{path}.", depth)
-        if have["type"] == "array":
-            part, inner, path = "elementType", seen.item, f"{path}[]"
-        else:
-            part, inner, path = "valueType", _values_of(seen), f"{path}{{}}"
-        if inner is None:
+        if not isinstance(have, ListType | MapType):
             return have
-        kind = self._kind(have[part], inner, path, depth)
-        return have if kind is have[part] else {**have, part: kind}
+        inner = seen.item if isinstance(have, ListType) else _values_of(seen)
+        return have if inner is None else replace(have, inner=self._kind(have.inner, inner, path + have.shown, depth))
 
-    def _new_fields(self, known: Sequence[str], seen: Seen, path: str, depth: int) -> list[Any]:
+    def _new_fields(self, known: Sequence[str], seen: Seen, path: str, depth: int) -> list[Field]:
         """Fields that the struct lacks, in the order of their names; no two that readers take for one another."""
         names = Names(known)
         new = []
@@ -167,50 +137,45 @@ class _Growth:
             made = self._made(seen.fields[name], f"{path}{name}", depth + 1)
             if made is not None:
                 names.add(name)
-                new.append(_marked(name, made, seen.fields[name].first))
+                new.append(Field(name, made, metadata={EVOLVED: str(seen.fields[name].first or "")}))
         return new
 
-    def _within(self, new: list[Any]) -> list[Any]:
+    def _within(self, new: list[Field]) -> list[Field]:
         """As many of the fields as the table may get; structs that are too many become maps first."""
-        if sum(columns_of(one["type"]) for one in new) <= self._left:
+        if sum(columns_of(one.type) for one in new) <= self._left:
             return new
         small = [_crowded(one) for one in new]
         return small[: max(0, self._left)]
 
-    def _made(self, seen: Seen, path: str, depth: int) -> _Made | None:
+    def _made(self, seen: Seen, path: str, depth: int) -> Type | None:
         """The type of a new column; None while nothing is in what was seen."""
         kinds = frozenset(seen.kinds)
-        if not kinds or (hint := self._hints.get(path)) is None:
-            return self._inferred(kinds, seen, path, depth) if kinds else None
-        return _Made(hint.kind, hint.json_paths)
+        return self._hints.get(path) or self._inferred(kinds, seen, path, depth) if kinds else None
 
-    def _inferred(self, kinds: frozenset[str], seen: Seen, path: str, depth: int) -> _Made | None:
+    def _inferred(self, kinds: frozenset[str], seen: Seen, path: str, depth: int) -> Type | None:
         if kinds in _SCALARS:
-            return _Made(_SCALARS[kinds])
+            return ScalarType(_SCALARS[kinds])
         if kinds == {"object"}:
             return self._object(seen, path, depth)
         if kinds == {"array"}:
             return self._array(seen, path, depth)
-        return _JSON
+        return JSON
 
-    def _object(self, seen: Seen, path: str, depth: int) -> _Made | None:
+    def _object(self, seen: Seen, path: str, depth: int) -> Type | None:
         if depth > STRUCT_DEPTH_MAX:
-            return _JSON
+            return JSON
         if seen.crowded or len(seen.fields) > self._keys_max:
             return _CROWDED
         fields = self._new_fields((), seen, f"{path}.", depth)
-        return _Made({"type": "struct", "fields": fields}) if fields else None
+        return StructType(tuple(fields)) if fields else None
 
-    def _array(self, seen: Seen, path: str, depth: int) -> _Made | None:
+    def _array(self, seen: Seen, path: str, depth: int) -> Type | None:
         if seen.item is None:
             return None
         if depth > STRUCT_DEPTH_MAX:
-            return _JSON
+            return JSON
         made = self._made(seen.item, f"{path}[]", depth + 1)
-        if made is None:
-            return None
-        kind = {"type": "array", "elementType": made.kind, "containsNull": True}
-        return _Made(kind, tuple("element" if one == "." else f"element.{one}" for one in made.json_paths))
+        return None if made is None else ListType(made)
 
 
 def _values_of(seen: Seen) -> Seen | None:
@@ -221,50 +186,32 @@ def _values_of(seen: Seen) -> Seen | None:
     return together or None
 
 
-def _marked(name: str, made: _Made, first: At | None) -> dict[str, Any]:
-    return _field(name, made, str(first) if first else "")
-
-
-def _field(name: str, made: _Made, origin: str) -> dict[str, Any]:
-    metadata = {EVOLVED: origin}
-    if made.json_paths:
-        metadata[JSON_TEXT] = ",".join(made.json_paths)
-    return {"name": name, "type": made.kind, "nullable": True, "metadata": metadata}
-
-
-def _crowded(one: dict[str, Any]) -> dict[str, Any]:
+def _crowded(one: Field) -> Field:
     """A new field that takes one column only."""
-    if columns_of(one["type"]) == 1:
+    if columns_of(one.type) == 1:
         return one
-    is_struct = one["type"]["type"] == "struct"
-    return _field(one["name"], _CROWDED if is_struct else _JSON, one["metadata"][EVOLVED])
+    return replace(one, type=_CROWDED if isinstance(one.type, StructType) else JSON)
 
 
-def _with_fields(have: Any, fields: Sequence[Mapping[str, Any]], origin: str, top: bool) -> Any:
-    """A struct with the fields that it lacks, marked; itself if that is nothing."""
-    wanted = {one["name"]: one for one in fields}
-    kept = []
-    for one in have["fields"]:
-        inner = wanted.pop(one["name"], None)
-        is_values = inner is not None and RECORD not in one.get("metadata", {})
-        kind = _with_inside(one["type"], inner["type"], origin) if inner and is_values else one["type"]
-        kept.append(one if kind is one["type"] else {**one, "type": kind})
-    names = Names(one["name"] for one in have["fields"])
+def _with_fields(have: StructType, fields: Sequence[Field], origin: str, top: bool) -> StructType:
+    """A struct with the fields that it lacks, marked."""
+    wanted = {one.name: one for one in fields}
+    kept = [_with_inside(one, wanted.pop(one.name, one), origin) for one in have.fields]
+    names = Names(one.name for one in have.fields)
     new = [
-        {**one, "nullable": True, "metadata": {**one.get("metadata", {}), EVOLVED: origin}}
+        replace(one, nullable=True, metadata={**one.metadata, EVOLVED: origin})
         for name, one in wanted.items()
         if not never_added(name, top=top) and not names.clash(name)
     ]
-    if not new and all(one is other for one, other in zip(kept, have["fields"], strict=True)):
-        return have
-    return {**have, "fields": with_new(kept, new)}
+    return with_new(have, kept, new)
 
 
-def _with_inside(have: Any, want: Any, origin: str) -> Any:
-    if not (isinstance(have, dict) and isinstance(want, dict) and have["type"] == want["type"]):
+def _with_inside(have: Field, want: Field, origin: str) -> Field:
+    if RECORD in have.metadata:
         return have
-    if have["type"] == "struct":
-        return _with_fields(have, want["fields"], origin, top=False)
-    part = STEPS[have["type"]]
-    kind = _with_inside(have[part], want[part], origin)
-    return have if kind is have[part] else {**have, part: kind}
+    below = together(have.type, want.type, lambda one, other: _with_fields(one, other.fields, origin, False), _kept)
+    return replace(have, type=below)
+
+
+def _kept(have: Type, _: Type) -> Type:
+    return have

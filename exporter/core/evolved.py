@@ -1,20 +1,18 @@
 """Tables that evolution has made wider: what is decoded for them, and which staged files fit them. Pure.
 
-All types and schemas are Spark's, as JSON text or as parsed from it.
+Schemas are Spark's, as JSON text.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from exporter.core.columns import EVOLVED, JSON_TEXT, Names
+from exporter.column.spark_json import struct_of, text_of
+from exporter.column.types import Field, Fold, StructType, Type, parts, together
+from exporter.core.columns import EVOLVED, Names
 from exporter.core.writers import StagedFile
 from offsets.table_log import TableView
-
-STEPS = {"array": "elementType", "map": "valueType"}
-"""Kind of a type that is no struct -> the one type in it that may hold structs."""
 
 
 def combined(declared_json: str, table_json: str) -> str:
@@ -22,8 +20,7 @@ def combined(declared_json: str, table_json: str) -> str:
 
     declared_json: Spark schema JSON of the declared columns; a field that is declared is never a marked one.
     """
-    declared = json.loads(declared_json)
-    return json.dumps(_combined(declared, json.loads(table_json)), separators=(",", ":"))
+    return text_of(_combined(struct_of(declared_json), struct_of(table_json)))
 
 
 def union(table_json: str, files_json: str) -> str | None:
@@ -35,14 +32,14 @@ def union(table_json: str, files_json: str) -> str | None:
     """
     if table_json == files_json:
         return table_json
-    table, files = json.loads(table_json), json.loads(files_json)
+    table, files = struct_of(table_json), struct_of(files_json)
     try:
         merged = _union(table, files)
     except _Clash:
         return None
     if merged == table:
         return table_json
-    return files_json if _as_set(merged) == _as_set(files) else json.dumps(merged, separators=(",", ":"))
+    return files_json if _in_order(merged) == _in_order(files) else text_of(merged)
 
 
 def fitting(view: TableView, files: Iterable[StagedFile]) -> str | None:
@@ -64,86 +61,68 @@ def fitting_all(view: TableView, fits: Iterable[tuple[str, str]]) -> str | None:
 
 def has_evolved(table_json: str) -> bool:
     """Whether any field of a table was made by evolution."""
-    return any(EVOLVED in one.get("metadata", {}) for one in fields_of(json.loads(table_json)))
+    structs = (one for one in parts(struct_of(table_json)) if isinstance(one, StructType))
+    return any(EVOLVED in one.metadata for struct in structs for one in struct.fields)
 
 
-def columns_of(kind: Any) -> int:
-    """How many columns a type amounts to: its leaves."""
-    if not isinstance(kind, dict):
-        return 1
-    if kind["type"] == "struct":
-        return sum(columns_of(one["type"]) for one in kind["fields"])
-    return columns_of(kind[STEPS[kind["type"]]])
+columns_of = Fold[int](
+    scalar=lambda _: 1,
+    struct=lambda _, counts: sum(count for _, count in counts),
+    list=lambda _, inner: inner,
+    map=lambda _, key, inner: inner,
+)
+"""How many columns a type amounts to: its leaves."""
 
 
-def fields_of(kind: Any) -> Iterator[Mapping[str, Any]]:
-    """All fields of structs in a type, at every level. kind: as parsed JSON."""
-    if not isinstance(kind, dict):
-        return
-    for one in kind.get("fields", ()):
-        yield one
-        yield from fields_of(one["type"])
-    if (part := STEPS.get(kind["type"])) is not None:
-        yield from fields_of(kind[part])
-
-
-def with_new(fields: Sequence[Any], new: Sequence[Any]) -> list[Any]:
-    """The fields of a struct with new ones, which in a table stand before `_rescued`."""
-    names = [one["name"] for one in fields]
-    end = names.index("_rescued") if "_rescued" in names else len(names)
-    return [*fields[:end], *new, *fields[end:]]
+def with_new(struct: StructType, fields: Sequence[Field], new: Sequence[Field]) -> StructType:
+    """A struct with other fields, and behind them new ones, which in a table stand before `_rescued`."""
+    end = next((at for at, one in enumerate(fields) if one.name == "_rescued"), len(fields))
+    return replace(struct, fields=(*fields[:end], *new, *fields[end:]))
 
 
 class _Clash(Exception):
     """Two fields of one name and two types, or two names that readers do not tell apart."""
 
 
-def _union(have: Any, want: Any) -> Any:
-    if not (isinstance(have, dict) and isinstance(want, dict) and have["type"] == want["type"]):
-        if have != want:
-            raise _Clash
-        return have
-    if have["type"] != "struct":
-        part = STEPS[have["type"]]
-        return {**have, part: _union(have[part], want[part])}
-    wanted = {one["name"]: one for one in want["fields"]}
-    kept = [_union_field(one, wanted.pop(one["name"], one)) for one in have["fields"]]
-    names = Names(one["name"] for one in have["fields"])
-    new = [*wanted.values()]
-    if any(names.clash(one["name"]) for one in new):
+def _union(have: StructType, want: StructType) -> StructType:
+    wanted = want.named
+    kept = [_union_field(one, wanted.pop(one.name, one)) for one in have.fields]
+    names = Names(one.name for one in have.fields)
+    if any(names.clash(name) for name in wanted):
         raise _Clash
-    return {**have, "fields": with_new(kept, new)}
+    return with_new(have, kept, [*wanted.values()])
 
 
-def _union_field(have: Any, want: Any) -> Any:
-    """A text and JSON as text are one type, and two meanings."""
-    if have.get("metadata", {}).get(JSON_TEXT) != want.get("metadata", {}).get(JSON_TEXT):
+def _union_field(have: Field, want: Field) -> Field:
+    return replace(have, type=together(have.type, want.type, _union, _same))
+
+
+def _same(have: Type, want: Type) -> Type:
+    if have != want:
         raise _Clash
-    return have if have is want else {**have, "type": _union(have["type"], want["type"])}
+    return have
 
 
-def _as_set(kind: Any) -> Any:
-    """A type without the order of its fields."""
-    if not isinstance(kind, dict):
-        return kind
-    if kind["type"] == "struct":
-        return {one["name"]: {**one, "type": _as_set(one["type"])} for one in kind["fields"]}
-    part = STEPS[kind["type"]]
-    return {**kind, part: _as_set(kind[part])}
+def _sorted(_: StructType, fields: Sequence[tuple[Field, Type]]) -> StructType:
+    return StructType(tuple(sorted((replace(one, type=kind) for one, kind in fields), key=lambda one: one.name)))
 
 
-def _combined(declared: Any, table: Any) -> Any:
-    """A declared type with the marked fields that the table's has in it."""
-    if not (isinstance(declared, dict) and isinstance(table, dict) and declared["type"] == table["type"]):
-        return declared
-    if declared["type"] != "struct":
-        part = STEPS[declared["type"]]
-        return {**declared, part: _combined(declared[part], table[part])}
-    there = {one["name"]: one for one in table["fields"]}
-    fields = [
-        {**one, "type": _combined(one["type"], there[one["name"]]["type"])} if one["name"] in there else one
-        for one in declared["fields"]
-    ]
-    names = {one["name"] for one in declared["fields"]}
-    marked = [one for one in table["fields"] if one["name"] not in names and EVOLVED in one.get("metadata", {})]
-    return {**declared, "fields": [*fields, *marked]}
+_in_order: Fold[Type] = Fold(
+    scalar=lambda one: one,
+    struct=_sorted,
+    list=lambda of, inner: replace(of, inner=inner),
+    map=lambda of, _, inner: replace(of, inner=inner),
+)
+"""A type with its fields in the order of their names."""
+
+
+def _combined(declared: StructType, table: StructType) -> StructType:
+    """What is declared with the marked fields that the table has in it."""
+    there, names = table.named, declared.named
+    fields = [_combined_field(one, there.get(one.name, one)) for one in declared.fields]
+    marked = [one for one in table.fields if one.name not in names and EVOLVED in one.metadata]
+    return replace(declared, fields=(*fields, *marked))
+
+
+def _combined_field(declared: Field, table: Field) -> Field:
+    return replace(declared, type=together(declared.type, table.type, _combined, lambda one, _: one))

@@ -11,13 +11,14 @@ columns under its own names; but never under a name that another field, an expre
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
 
+from exporter.column.spark_json import struct_of, text_of
+from exporter.column.types import Field, StructType, together
 from exporter.core.columns import folded
-from exporter.core.evolved import STEPS, combined
-from exporter.core.naming import decoded_schema, named_columns
+from exporter.core.evolved import combined
+from exporter.core.naming import decoded_schema, named_columns, without
 from exporter.core.routing import Routing
 from exporter.core.seen import Seen
 
@@ -30,16 +31,16 @@ class NamedGrowth:
         self._decoded = routing.decoded_of(event_type)
         self._names = () if shape is None else shape.names
         self._columns = named_columns(self._decoded, self._names)
-        declared = _fields(routing.columns_of(event_type))
-        self._not_of_values = declared.keys() - _fields(self._columns).keys()
+        declared = struct_of(routing.columns_of(event_type)).named
+        self._not_of_values = declared.keys() - struct_of(self._columns).named.keys()
         self._others = {*self._not_of_values, *(column for column, _ in self._names)}
         self._ignores_case = routing.ignores_case(event_type)
 
     def decoded(self, table_json: str) -> str:
         """What is decoded: the declared columns, and what evolution has made of the table. All Spark schema JSON."""
-        table = json.loads(table_json)
-        kept = [one for one in table["fields"] if one["name"] not in self._not_of_values]
-        grown = combined(self._columns, json.dumps({**table, "fields": kept}))
+        table = struct_of(table_json)
+        kept = tuple(one for one in table.fields if one.name not in self._not_of_values)
+        grown = combined(self._columns, text_of(replace(table, fields=kept)))
         return decoded_schema(grown, self._names)
 
     def seen(self, seen: Seen) -> Seen:
@@ -53,28 +54,24 @@ class NamedGrowth:
         left = {name: one for name, one in seen.fields.items() if name not in self._others}
         return _with_fields(seen, {**left, **found})
 
-    def fields(self, fields: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        """The same for fields of a Spark schema that are known beforehand, as parsed JSON."""
-        left: list[Any] = [*fields]
+    def fields(self, fields: Sequence[Field]) -> list[Field]:
+        """The same for fields that are known beforehand."""
+        left = tuple(fields)
         if self._ignores_case:
-            left = _spelled(left, _fields(self._decoded))
-        found: dict[str, Any] = {}
+            left = _spelled(StructType(left), struct_of(self._decoded)).fields
+        found: dict[str, Field] = {}
         for column, paths in self._names:
             for path in paths:
-                left, there = _without(left, path.split("."))
+                left, there = without(left, path.split("."))
                 if there is not None:
-                    found.setdefault(column, {**there, "name": column})
-        return [*(one for one in left if one["name"] not in self._others), *found.values()]
+                    found.setdefault(column, replace(there, name=column))
+        return [*(one for one in left if one.name not in self._others), *found.values()]
 
 
 def naming_of(routing: Routing, event_type: str) -> NamedGrowth | None:
     """None of a type whose columns are called as the fields that fill them, and are filled by nothing else."""
     shaped = event_type in routing.shape_by_type or routing.constants
     return NamedGrowth(routing, event_type) if shaped else None
-
-
-def _fields(schema_json: str) -> dict[str, Any]:
-    return {one["name"]: one for one in json.loads(schema_json)["fields"]}
 
 
 def _with_fields(seen: Seen, fields: Mapping[str, Seen]) -> Seen:
@@ -96,34 +93,13 @@ def _taken(seen: Seen, where: Sequence[str]) -> tuple[Seen, Seen | None]:
     return _with_fields(seen, {**others, name: rest}), there
 
 
-def _without(fields: Sequence[Any], where: Sequence[str]) -> tuple[list[Any], Any]:
-    """Fields but for the one at a path, and that; None if there is none."""
-    name, *below = where
-    found = next((one for one in fields if one["name"] == name), None)
-    if found is None or not below:
-        return [one for one in fields if one is not found], found
-    kind = found["type"]
-    if not (isinstance(kind, dict) and kind["type"] == "struct"):
-        return [*fields], None
-    rest, there = _without(kind["fields"], below)
-    changed = [{**found, "type": {**kind, "fields": rest}}] if rest else []
-    return [other for one in fields for other in (changed if one is found else [one])], there
+def _spelled(struct: StructType, known: StructType) -> StructType:
+    """A struct with its fields by the names of known ones that differ by case only."""
+    by_fold = {folded(one.name): one for one in known.fields}
+    return replace(struct, fields=tuple(_as(one, by_fold.get(folded(one.name))) for one in struct.fields))
 
 
-def _spelled(fields: Sequence[Any], known: Mapping[str, Any]) -> list[Any]:
-    """Fields by the names of known ones that differ by case only."""
-    by_fold = {folded(name): one for name, one in known.items()}
-    made = []
-    for one in fields:
-        like = by_fold.get(folded(one["name"]))
-        made.append(one if like is None else {**one, "name": like["name"], "type": _inside(one["type"], like["type"])})
-    return made
-
-
-def _inside(kind: Any, like: Any) -> Any:
-    if not (isinstance(kind, dict) and isinstance(like, dict) and kind["type"] == like["type"]):
-        return kind
-    if kind["type"] == "struct":
-        return {**kind, "fields": _spelled(kind["fields"], {one["name"]: one for one in like["fields"]})}
-    part = STEPS[kind["type"]]
-    return {**kind, part: _inside(kind[part], like[part])}
+def _as(one: Field, known: Field | None) -> Field:
+    if known is None:
+        return one
+    return replace(one, name=known.name, type=together(one.type, known.type, _spelled, lambda kind, _: kind))

@@ -7,17 +7,19 @@
     decoded: user STRUCT<id BIGINT>, mobile STRING, phone STRING
     stays unknown, under its own name: {"user": {"mail": "a"}}
 
-A field of the value fills one column. What stands on the way to a path is an object or null. All types and schemas are
-Spark's, as JSON text or as parsed from it.
+A field of the value fills one column. What stands on the way to a path is an object or null. Schemas are Spark's, as
+JSON text.
 """
 
 from __future__ import annotations
 
-import json
 import unicodedata
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
+from dataclasses import replace
+from typing import TypeAlias
 
+from exporter.column.spark_json import struct_of, text_of
+from exporter.column.types import Field, StructType, leaf
 from exporter.core.columns import EVENT_TIME, EVOLVED, folded
 from exporter.errors import ConfigError
 
@@ -38,10 +40,10 @@ def decoded_schema(columns_json: str, names: Names, event_type: str = "", case: 
     metadata, and may be null. Raises ConfigError for what cannot be: an unknown column, a path that is none, and two
     that fill or need one field of the value.
     """
-    columns = json.loads(columns_json)
-    there = {one["name"]: one for one in columns["fields"]}
+    columns = struct_of(columns_json)
+    there = columns.named
     moved = {column for column, _ in names}
-    kept = [one for one in columns["fields"] if one["name"] not in moved]
+    kept = tuple(one for one in columns.fields if one.name not in moved)
     for column, paths in names:
         if column not in there:
             hint = f"there are: {', '.join(there)}" if there else "give `columns`"
@@ -59,20 +61,22 @@ def decoded_schema(columns_json: str, names: Names, event_type: str = "", case: 
     if case == "insensitive" and (pair := _alike(kept)):
         hint = 'spell them alike, or take `case = "exact"`'
         raise _refused(event_type, pair[0], f"{pair[1]} differs from it by case only", hint)
-    return _written({**columns, "fields": kept})
+    return text_of(replace(columns, fields=kept), sort_keys=True)
 
 
 def named_columns(decoded_json: str, names: Names) -> str:
     """The inverse of decoded_schema, but for the order of the columns: those of `names` come last, in its order."""
-    decoded = json.loads(decoded_json)
-    fields = decoded["fields"]
+    decoded = struct_of(decoded_json)
+    fields = decoded.fields
     moved = []
     for column, paths in names:
         for path in paths:
-            fields, leaf = _without_leaf(fields, path.split("."))
-        metadata = {key: value for key, value in leaf["metadata"].items() if key != REQUIRED}
-        moved.append({**leaf, "name": column, "nullable": REQUIRED not in leaf["metadata"], "metadata": metadata})
-    return _written({**decoded, "fields": [*fields, *moved]})
+            fields, found = without(fields, path.split("."))
+        if found is None:
+            raise KeyError(column)
+        metadata = {key: value for key, value in found.metadata.items() if key != REQUIRED}
+        moved.append(replace(found, name=column, nullable=REQUIRED not in found.metadata, metadata=metadata))
+    return text_of(replace(decoded, fields=(*fields, *moved)), sort_keys=True)
 
 
 _ONE_FIELD = "a field of the value fills one column; copy it by `[types.X.set]`"
@@ -92,71 +96,65 @@ def _no_path(where: Sequence[str]) -> str:
     return f"holds {bad!r}" if bad else ""
 
 
-def _leaf(column: Any) -> Any:
-    mark = {} if column["nullable"] else {REQUIRED: column["name"]}
-    return {**column, "nullable": True, "metadata": {**column.get("metadata", {}), **mark}}
+def _leaf(column: Field) -> Field:
+    mark = {} if column.nullable else {REQUIRED: column.name}
+    return replace(column, nullable=True, metadata={**column.metadata, **mark})
 
 
-def _with_leaf(fields: Sequence[Any], where: Sequence[str], leaf: Any, origin: str | None = None) -> list[Any]:
+def _with_leaf(
+    fields: Sequence[Field], where: Sequence[str], last: Field, origin: str | None = None
+) -> tuple[Field, ...]:
     """The fields of a struct with one at a path. origin: of what nobody declared, if they stand in such a field.
 
-    What nobody declared is in nobody's way: it goes, or, where it leads to the leaf, loses its mark to what is in it.
+    What nobody declared is in nobody's way: it goes, or, where it leads to the field, loses its mark to what is in it.
     """
     name, *below = where
     free = {} if origin is None else {EVOLVED: origin}
-    fields = [{**one, "metadata": {**free, **one["metadata"]}} for one in fields]
-    found = next((one for one in fields if one["name"] == name), None)
-    if found is not None and EVOLVED in found["metadata"] and not (below and _is_struct(found["type"])):
+    fields = [replace(one, metadata={**free, **one.metadata}) for one in fields]
+    found = next((one for one in fields if one.name == name), None)
+    if found is not None and EVOLVED in found.metadata and not (below and isinstance(found.type, StructType)):
         fields.remove(found)
         found = None
     if not below:
         if found is not None:
             raise _Occupied("leads to a field that fills another column already")
-        return [*fields, {**leaf, "name": name}]
+        return (*fields, replace(last, name=name))
     if found is None:
-        found = {"name": name, "type": {"type": "struct", "fields": []}, "nullable": True, "metadata": {}}
+        found = Field(name, StructType())
         fields.append(found)
-    if not _is_struct(found["type"]):
+    if not isinstance(found.type, StructType):
         raise _Occupied(f"leads through {name}, which fills a column that is no STRUCT")
-    mark = found["metadata"].get(EVOLVED)
-    kind = {**found["type"], "fields": _with_leaf(found["type"]["fields"], below, leaf, mark)}
-    way = {**found, "type": kind, "metadata": {key: text for key, text in found["metadata"].items() if key != EVOLVED}}
-    return [way if one is found else one for one in fields]
+    inside = _with_leaf(found.type.fields, below, last, found.metadata.get(EVOLVED))
+    metadata = {key: text for key, text in found.metadata.items() if key != EVOLVED}
+    way = replace(found, type=replace(found.type, fields=inside), metadata=metadata)
+    return tuple(way if one is found else one for one in fields)
 
 
-def _is_struct(kind: Any) -> bool:
-    return isinstance(kind, dict) and kind["type"] == "struct"
-
-
-def _without_leaf(fields: Sequence[Any], where: Sequence[str]) -> tuple[list[Any], Any]:
-    """The fields of a struct without the one at a path, nor what only led to it; and that one."""
+def without(fields: Sequence[Field], where: Sequence[str]) -> tuple[tuple[Field, ...], Field | None]:
+    """The fields of a struct without the one at a path, nor what only led to it; and that one, if it is there."""
     name, *below = where
-    found = next(one for one in fields if one["name"] == name)
-    if not below:
-        return [one for one in fields if one is not found], found
-    inside, leaf = _without_leaf(found["type"]["fields"], below)
-    changed = [{**found, "type": {**found["type"], "fields": inside}}] if inside else []
-    return [other for one in fields for other in (changed if one is found else [one])], leaf
+    found = next((one for one in fields if one.name == name), None)
+    if found is None or not below:
+        return tuple(one for one in fields if one is not found), found
+    if not isinstance(found.type, StructType):
+        return tuple(fields), None
+    inside, taken = without(found.type.fields, below)
+    changed = [replace(found, type=replace(found.type, fields=inside))] if inside else []
+    return tuple(other for one in fields for other in (changed if one is found else [one])), taken
 
 
-def _alike(fields: Iterable[Any]) -> tuple[str, str] | None:
+def _alike(fields: Iterable[Field]) -> tuple[str, str] | None:
     """Two fields side by side, at any level, whose names differ by case only."""
     seen: dict[str, str] = {}
     for one in fields:
-        key = folded(one["name"])
+        key = folded(one.name)
         if key in seen:
-            return seen[key], one["name"]
-        seen[key] = one["name"]
-        inside = one["type"]
-        while isinstance(inside, dict) and inside["type"] != "struct":
-            inside = inside["elementType" if inside["type"] == "array" else "valueType"]
-        if _is_struct(inside) and (pair := _alike(inside["fields"])):
+            return seen[key], one.name
+        seen[key] = one.name
+        inside = leaf(one.type)
+        if isinstance(inside, StructType) and (pair := _alike(inside.fields)):
             return pair
     return None
-
-
-def _written(schema: Any) -> str:
-    return json.dumps(schema, sort_keys=True, separators=(",", ":"))
 
 
 def _refused(event_type: str, column: str, what: str, hint: str) -> ConfigError:

@@ -22,9 +22,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 from uuid import UUID
 
+from exporter.column.types import Field
 from offsets.ranges import TopicPartition
 
 ID_MAX = 2**31 - 1
@@ -144,18 +145,14 @@ class KnownSchemas:
 NO_SCHEMAS = KnownSchemas()
 
 
-Fields: TypeAlias = Sequence[Mapping[str, Any]]
-"""Of a Spark schema, as parsed JSON."""
-
-
 class SchemaColumns(Protocol):
     """Which columns follow from schemas; what no column can hold is left out."""
 
-    def of_key(self, key: str, schemas: KnownSchemas, topic: str) -> Fields:
+    def of_key(self, key: str, schemas: KnownSchemas, topic: str) -> Sequence[Field]:
         """Those of a topic's records that were written by a registered schema. key: as Fragment.met has it."""
         ...
 
-    def of_type(self, event_type: str, topic: str = "") -> Fields:
+    def of_type(self, event_type: str, topic: str = "") -> Sequence[Field]:
         """Those of a type whose schema is in the settings; none if it is not, or if it is not known which it is.
 
         topic: one that its records come from, where formats differ.

@@ -9,12 +9,14 @@ one type, each by itself (ROUTE).
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal
+
+from exporter.column.spark_json import struct_of, text_of
+from exporter.column.types import Field, ScalarType
 
 Constant = str | int | float | bool
 """What a column can hold in every row."""
@@ -110,17 +112,15 @@ def pattern_problem(text: str) -> str:
     return ""
 
 
-def constant_fields(constants: Iterable[tuple[str, Constant]]) -> list[dict[str, Any]]:
-    """The columns of constants, as fields of a Spark schema."""
-    return [
-        {"metadata": {}, "name": name, "nullable": True, "type": _KINDS[type(value)]} for name, value in constants
-    ]
+def constant_fields(constants: Iterable[tuple[str, Constant]]) -> list[Field]:
+    """The columns of constants."""
+    return [Field(name, ScalarType(_KINDS[type(value)])) for name, value in constants]
 
 
-def with_fields(spark_json: str, fields: Iterable[Mapping[str, Any]]) -> str:
+def with_fields(spark_json: str, fields: Iterable[Field]) -> str:
     """A Spark schema with further fields behind its own, as canonical JSON text."""
-    schema = json.loads(spark_json)
-    return json.dumps({**schema, "fields": [*schema["fields"], *fields]}, sort_keys=True, separators=(",", ":"))
+    schema = struct_of(spark_json)
+    return text_of(replace(schema, fields=(*schema.fields, *fields)), sort_keys=True)
 
 
 @lru_cache(maxsize=1_000)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,7 +21,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import MapType, StringType, StructType
 
-from exporter.core.columns import all_nullable
+from exporter.column.spark_json import struct_of, text_of
+from exporter.column.types import JSON, ScalarType, all_nullable
 from exporter.core.record_columns import BEFORE
 from exporter.derive.mirror_unsent import is_unsent
 from exporter.errors import ConfigError
@@ -282,13 +283,14 @@ def deviating(orders: str, base: str) -> str:
 
 def schema_of(rows: DataFrame) -> str:
     """Spark schema JSON of a table for such rows: all may be null, and nothing is said of a column but its type."""
-    return json.dumps(all_nullable(_bare(json.loads(rows.schema.json()))), separators=(",", ":"))
+    return text_of(_bare(struct_of(rows.schema.json())))
 
 
-def _bare(kind: Any) -> Any:
-    if isinstance(kind, dict):
-        return {name: {} if name == "metadata" else _bare(value) for name, value in kind.items()}
-    return [_bare(one) for one in kind] if isinstance(kind, list) else kind
+_bare = replace(
+    all_nullable,
+    scalar=lambda one: ScalarType("string") if one == JSON else one,
+    struct=lambda of, parts: all_nullable.struct(of, [(replace(one, metadata={}), kind) for one, kind in parts]),
+)
 
 
 def _require(job: str, table: MirrorTable, schema: StructType) -> None:

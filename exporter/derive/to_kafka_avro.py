@@ -12,24 +12,12 @@ from decimal import Context, Decimal
 from struct import pack
 from typing import Any
 
+from exporter.column.scalars import spelling
+from exporter.column.spark_json import as_json
+from exporter.column.types import DecimalType, ListType, MapType, ScalarType, StructType, Type
 from exporter.errors import ConfigError
 
-_SCALARS: Mapping[str, Any] = {
-    "boolean": "boolean",
-    "byte": "int",
-    "short": "int",
-    "integer": "int",
-    "long": "long",
-    "float": "float",
-    "double": "double",
-    "string": "string",
-    "binary": "bytes",
-    "date": {"type": "int", "logicalType": "date"},
-    "timestamp": {"type": "long", "logicalType": "timestamp-micros"},
-    "timestamp_ntz": {"type": "long", "logicalType": "local-timestamp-micros"},
-}
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-_DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)\Z")
 _EXACT = Context(prec=100)
 """More digits than a column has: nothing is rounded."""
 
@@ -40,45 +28,45 @@ def record_name(subject: str) -> str:
     return name if _NAME.match(name) else f"_{name}"
 
 
-def avro_schema(struct: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The record of a Spark struct, as its JSON has it; structs in it are named by where they stand.
+def avro_schema(struct: StructType, name: str) -> dict[str, Any]:
+    """The record of a struct; structs in it are named by where they stand.
 
     Raises ConfigError for what Avro has no name or no type for.
     """
     fields = []
-    for field in struct["fields"]:
-        if not _NAME.match(field["name"]):
-            what = f"a field of Avro cannot be called {field['name']!r}"
+    for field in struct.fields:
+        if not _NAME.match(field.name):
+            what = f"a field of Avro cannot be called {field.name!r}"
             raise ConfigError(what, "give it another name in `value`: `... AS name`")
-        kind = _type(field["type"], f"{name}_{field['name']}")
-        fields.append({"name": field["name"], "type": ["null", kind], "default": None})
+        kind = _type(field.type, f"{name}_{field.name}")
+        fields.append({"name": field.name, "type": ["null", kind], "default": None})
     return {"type": "record", "name": name, "fields": fields}
 
 
-def _type(kind: Any, name: str) -> Any:
-    if isinstance(kind, str):
-        if found := _DECIMAL.match(kind):
-            return {"type": "bytes", "logicalType": "decimal", "precision": int(found[1]), "scale": int(found[2])}
-        if kind in _SCALARS:
-            return _SCALARS[kind]
-    elif kind["type"] == "struct":
+def _type(kind: Type, name: str) -> Any:
+    if isinstance(kind, StructType):
         return avro_schema(kind, name)
-    elif kind["type"] == "array":
-        return {"type": "array", "items": ["null", _type(kind["elementType"], f"{name}_element")]}
-    elif kind["type"] == "map" and kind["keyType"] == "string":
-        return {"type": "map", "values": ["null", _type(kind["valueType"], f"{name}_value")]}
-    raise ConfigError(f"Avro has no type for {name}: {kind}", "cast it to STRING in `value`, or leave it out there")
+    if isinstance(kind, ListType):
+        return {"type": "array", "items": ["null", _type(kind.inner, f"{name}_element")]}
+    if isinstance(kind, MapType) and kind.key == ScalarType("string"):
+        return {"type": "map", "values": ["null", _type(kind.inner, f"{name}_value")]}
+    plain, logical = ("", "") if isinstance(kind, MapType) else spelling(kind).avro
+    if not plain:
+        what = f"Avro has no type for {name}: {as_json(kind)}"
+        raise ConfigError(what, "cast it to STRING in `value`, or leave it out there")
+    digits = {"precision": kind.digits, "scale": kind.scale} if isinstance(kind, DecimalType) else {}
+    return {"type": plain, "logicalType": logical, **digits} if logical else plain
 
 
 Writer = Callable[[bytearray, Any], None]
 
 
-def writer(struct: Mapping[str, Any]) -> Writer:
-    """Writes rows of a Spark struct by avro_schema()'s record: dictionaries, a map as pairs, times as numbers.
+def writer(struct: StructType) -> Writer:
+    """Writes rows of a struct by avro_schema()'s record: dictionaries, a map as pairs, times as numbers.
 
     Source: the Avro specification 1.12, binary encoding.
     """
-    fields = [(field["name"], _nullable(_writer(field["type"]))) for field in struct["fields"]]
+    fields = [(field.name, _nullable(_writer(field.type))) for field in struct.fields]
 
     def write(out: bytearray, row: Any) -> None:
         for name, put in fields:
@@ -100,16 +88,16 @@ def _nullable(put: Writer) -> Writer:
     return write
 
 
-def _writer(kind: Any) -> Writer:
-    if isinstance(kind, str):
-        if found := _DECIMAL.match(kind):
-            return _decimal_writer(int(found[2]))
-        return _WRITERS[kind]
-    if kind["type"] == "struct":
+def _writer(kind: Type) -> Writer:
+    if isinstance(kind, StructType):
         return writer(kind)
-    if kind["type"] == "array":
-        return _block_writer(_nullable(_writer(kind["elementType"])))
-    item = _nullable(_writer(kind["valueType"]))
+    if isinstance(kind, DecimalType):
+        return _decimal_writer(kind.scale)
+    if isinstance(kind, ScalarType):
+        return _WRITERS[kind.name]
+    item = _nullable(_writer(kind.inner))
+    if isinstance(kind, ListType):
+        return _block_writer(item)
 
     def entry(out: bytearray, pair: Any) -> None:
         _text(out, pair[0])

@@ -14,6 +14,8 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from exporter.column.spark_json import struct_of
+from exporter.column.types import StructType
 from exporter.derive.to_kafka_avro import avro_schema, record_name, writer
 from exporter.derive.to_kafka_protobuf import derived, given
 from exporter.registry.protobuf import as_one_set
@@ -44,8 +46,8 @@ class AvroForm:
 
     kind: Kind = "AVRO"
 
-    def __init__(self, columns: Mapping[str, Any], subject: str) -> None:
-        """columns: a Spark struct, as its JSON has it. Raises ConfigError."""
+    def __init__(self, columns: StructType, subject: str) -> None:
+        """Raises ConfigError."""
         self.schema = avro_schema(columns, record_name(subject))
         self._write = writer(columns)
 
@@ -75,7 +77,7 @@ class RegisteredForms:
         registry refuses."""
         known = self._known.get(subject)
         if known is None or known[0] != columns_json:
-            form = form_of(self._table, subject, json.loads(columns_json))
+            form = form_of(self._table, subject, struct_of(columns_json))
             number = self.client().ask(lambda server: _register(server, subject, form))
             head = struct.pack(">bI", 0, number)
             known = columns_json, lambda row: head + form.encoded(row)
@@ -90,7 +92,7 @@ def _register(server: Server, subject: str, form: Form) -> int:
     return server.register(subject, form.kind, form.text())
 
 
-def form_of(table: ToKafkaTable, subject: str, columns: Mapping[str, Any]) -> Form:
+def form_of(table: ToKafkaTable, subject: str, columns: StructType) -> Form:
     """How a subject's columns are written. Raises ConfigError."""
     if table.format == "avro":
         return AvroForm(columns, subject)

@@ -15,6 +15,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from exporter.column.scalars import spelling
+from exporter.column.spark_json import as_json
+from exporter.column.types import DecimalType, Field, ListType, MapType, ScalarType, StructType, Type
 from exporter.derive.to_kafka_avro import record_name
 from exporter.errors import ConfigError
 from exporter.formats.protobuf.compile import descriptor_set
@@ -23,11 +26,6 @@ from exporter.settings.schema_files import with_imports
 
 TIMESTAMP = "google.protobuf.Timestamp"
 _FIRST_DAY = date(1970, 1, 1).toordinal()
-_SCALARS = {
-    "boolean": "TYPE_BOOL", "byte": "TYPE_INT32", "short": "TYPE_INT32", "integer": "TYPE_INT32", "long": "TYPE_INT64",
-    "float": "TYPE_FLOAT", "double": "TYPE_DOUBLE", "string": "TYPE_STRING", "binary": "TYPE_BYTES",
-    "date": "TYPE_STRING", "timestamp": TIMESTAMP, "timestamp_ntz": TIMESTAMP,
-}  # fmt: skip
 Setter = Callable[[Any, Any], None]
 """Puts a column's value, which is not null, into a message."""
 
@@ -38,9 +36,9 @@ class ProtobufForm:
     kind: Kind = "PROTOBUF"
 
     def __init__(
-        self, file: bytes, message: Any, index: bytes, columns: Mapping[str, Any], is_derived: bool = False
+        self, file: bytes, message: Any, index: bytes, columns: StructType, is_derived: bool = False
     ) -> None:
-        """file: its FileDescriptorProto. message: the class. columns: a Spark struct, as its JSON has it.
+        """file: its FileDescriptorProto. message: the class.
 
         Raises ConfigError for columns that it has no field for.
         """
@@ -72,7 +70,7 @@ class ProtobufForm:
         return self._index + bytes(made.SerializeToString(deterministic=True))
 
 
-def derived(columns: Mapping[str, Any], subject: str) -> ProtobufForm:
+def derived(columns: StructType, subject: str) -> ProtobufForm:
     """By the columns. Raises ConfigError."""
     proto2 = _google("descriptor_pb2")
     name = record_name(subject)
@@ -86,7 +84,7 @@ def derived(columns: Mapping[str, Any], subject: str) -> ProtobufForm:
     return ProtobufForm(file.SerializeToString(deterministic=True), message, b"\0", columns, is_derived=True)
 
 
-def given(path: Path, name: str, columns: Mapping[str, Any]) -> ProtobufForm:
+def given(path: Path, name: str, columns: StructType) -> ProtobufForm:
     """By a file that imports none but Google's own. Raises ConfigError."""
     try:
         texts = with_imports(path)
@@ -128,24 +126,22 @@ def _zigzag(number: int) -> bytes:
     return bytes(out) + bytes((number,))
 
 
-def _describe(message: Any, name: str, struct: Mapping[str, Any], field_type: Any) -> None:
+def _describe(message: Any, name: str, struct: StructType, field_type: Any) -> None:
     """Fill a DescriptorProto with a field for each column."""
     message.name = name
-    for number, column in enumerate(struct["fields"], 1):
-        field = message.field.add(name=column["name"], number=number, label=field_type.LABEL_OPTIONAL)
-        if not column["name"].isidentifier():
+    for number, column in enumerate(struct.fields, 1):
+        field = message.field.add(name=column.name, number=number, label=field_type.LABEL_OPTIONAL)
+        if not column.name.isidentifier():
             hint = "give it another name in `value`: `... AS name`"
-            raise ConfigError(f"a field of Protobuf cannot be called {column['name']!r}", hint)
-        kind = column["type"]
-        if isinstance(kind, dict) and kind["type"] == "array":
-            field.label, kind = field_type.LABEL_REPEATED, kind["elementType"]
-        elif isinstance(kind, dict) and kind["type"] == "map":
+            raise ConfigError(f"a field of Protobuf cannot be called {column.name!r}", hint)
+        kind = column.type
+        if isinstance(kind, ListType):
+            field.label, kind = field_type.LABEL_REPEATED, kind.inner
+        elif isinstance(kind, MapType):
             field.label = field_type.LABEL_REPEATED
-            entry = {"type": "struct", "fields": [
-                {"name": "key", "type": kind["keyType"]}, {"name": "value", "type": kind["valueType"]},
-            ]}  # fmt: skip
+            entry = StructType((Field("key", kind.key), Field("value", kind.inner)))
             inner = message.nested_type.add()
-            _describe(inner, _entry_name(column["name"]), entry, field_type)
+            _describe(inner, _entry_name(column.name), entry, field_type)
             for one in inner.field:
                 one.ClearField("proto3_optional"), one.ClearField("oneof_index")
             inner.ClearField("oneof_decl")
@@ -156,21 +152,20 @@ def _describe(message: Any, name: str, struct: Mapping[str, Any], field_type: An
     _optional(message, field_type)
 
 
-def _typed(message: Any, field: Any, kind: Any, field_type: Any) -> None:
+def _typed(message: Any, field: Any, kind: Type, field_type: Any) -> None:
     """Say of what type a field is, with a message of its own for a struct."""
-    if isinstance(kind, dict) and kind["type"] == "struct":
+    if isinstance(kind, StructType):
         inner = message.nested_type.add()
         _describe(inner, f"{field.name}_struct", kind, field_type)
         field.type, field.type_name = field_type.TYPE_MESSAGE, inner.name
         return
-    known = "TYPE_STRING" if str(kind).startswith("decimal") else _SCALARS.get(kind) if isinstance(kind, str) else None
-    if known is None:
-        what = f"Protobuf has no type for {field.name}: {kind}"
+    known = "" if isinstance(kind, ListType | MapType) else spelling(kind).protobuf
+    if not known:
+        what = f"Protobuf has no type for {field.name}: {as_json(kind)}"
         raise ConfigError(what, "cast it to STRING in `value`, or leave it out there")
-    if known == TIMESTAMP:
-        field.type, field.type_name = field_type.TYPE_MESSAGE, f".{TIMESTAMP}"
-    else:
-        field.type = getattr(field_type, known)
+    field.type = getattr(field_type, f"TYPE_{known}")
+    if field.type == field_type.TYPE_MESSAGE:
+        field.type_name = f".{TIMESTAMP}"
 
 
 def _optional(message: Any, field_type: Any) -> None:
@@ -186,13 +181,13 @@ def _entry_name(name: str) -> str:
     return "".join(part[:1].upper() + part[1:] for part in name.split("_")) + "Entry"
 
 
-def _filling(descriptor: Any, struct: Mapping[str, Any]) -> Callable[[Any, Mapping[str, Any]], None]:
+def _filling(descriptor: Any, struct: StructType) -> Callable[[Any, Mapping[str, Any]], None]:
     """How a message is filled from a row. Raises ConfigError for a column without a field."""
     fields = descriptor.fields_by_name
-    if missing := [one["name"] for one in struct["fields"] if one["name"] not in fields]:
+    if missing := [name for name in struct.named if name not in fields]:
         what = f"message {descriptor.full_name} has no field {missing[0]!r}"
         raise ConfigError(what, "name the columns that it has in `value`, with `AS` where they are called otherwise")
-    setters = [(one["name"], _setter(fields[one["name"]], one["type"])) for one in struct["fields"]]
+    setters = [(one.name, _setter(fields[one.name], one.type)) for one in struct.fields]
 
     def fill(message: Any, row: Mapping[str, Any]) -> None:
         for name, put in setters:
@@ -202,23 +197,22 @@ def _filling(descriptor: Any, struct: Mapping[str, Any]) -> Callable[[Any, Mappi
     return fill
 
 
-def _setter(field: Any, kind: Any) -> Setter:
+def _setter(field: Any, kind: Type) -> Setter:
     name = field.name
-    if isinstance(kind, dict) and kind["type"] == "map":
+    if isinstance(kind, MapType):
         return _map_setter(field, kind)
-    if isinstance(kind, dict) and kind["type"] == "array":
-        item = kind["elementType"]
-        if isinstance(item, dict) or _is_timestamp(field):
-            fill_one = _message_filler(field, item)
+    if isinstance(kind, ListType):
+        if not _is_scalar(kind.inner) or _is_timestamp(field):
+            fill_one = _message_filler(field, kind.inner)
 
             def put_all(message: Any, values: Any) -> None:
                 for one in _there(values):
                     fill_one(getattr(message, name).add(), one)
 
             return put_all
-        convert = _converter(field, item)
+        convert = _converter(field, kind.inner)
         return lambda message, values: getattr(message, name).extend(map(convert, _there(values)))
-    if isinstance(kind, dict) or _is_timestamp(field):
+    if isinstance(kind, StructType) or _is_timestamp(field):
         fill = _message_filler(field, kind)
 
         def put(message: Any, value: Any) -> None:
@@ -231,12 +225,12 @@ def _setter(field: Any, kind: Any) -> Setter:
     return lambda message, value: setattr(message, name, convert(value))
 
 
-def _map_setter(field: Any, kind: Mapping[str, Any]) -> Setter:
+def _map_setter(field: Any, kind: MapType) -> Setter:
     name, entry = field.name, field.message_type.fields_by_name
-    keyed = _converter(entry["key"], kind["keyType"])
-    value_kind, value_field = kind["valueType"], entry["value"]
-    if isinstance(value_kind, dict) or _is_timestamp(value_field):
-        fill = _message_filler(value_field, value_kind)
+    keyed = _converter(entry["key"], kind.key)
+    value_field = entry["value"]
+    if not _is_scalar(kind.inner) or _is_timestamp(value_field):
+        fill = _message_filler(value_field, kind.inner)
 
         def put_messages(message: Any, pairs: Any) -> None:
             for key, value in pairs:
@@ -244,7 +238,7 @@ def _map_setter(field: Any, kind: Mapping[str, Any]) -> Setter:
                     fill(getattr(message, name)[keyed(key)], value)
 
         return put_messages
-    convert = _converter(value_field, value_kind)
+    convert = _converter(value_field, kind.inner)
 
     def put(message: Any, pairs: Any) -> None:
         there = getattr(message, name)
@@ -255,10 +249,15 @@ def _map_setter(field: Any, kind: Mapping[str, Any]) -> Setter:
     return put
 
 
-def _message_filler(field: Any, kind: Any) -> Setter:
-    if field.message_type is None or (isinstance(kind, dict) and kind["type"] != "struct"):
-        raise ConfigError(f"Protobuf has no type for {field.full_name}: {kind}", "cast it to STRING in `value`")
-    if isinstance(kind, dict):
+def _is_scalar(kind: Type) -> bool:
+    return isinstance(kind, ScalarType | DecimalType)
+
+
+def _message_filler(field: Any, kind: Type) -> Setter:
+    if field.message_type is None or isinstance(kind, ListType | MapType):
+        what = f"Protobuf has no type for {field.full_name}: {as_json(kind)}"
+        raise ConfigError(what, "cast it to STRING in `value`")
+    if isinstance(kind, StructType):
         return _filling(field.message_type, kind)
 
     def fill(message: Any, micros: int) -> None:
@@ -268,13 +267,13 @@ def _message_filler(field: Any, kind: Any) -> Setter:
     return fill
 
 
-def _converter(field: Any, kind: Any) -> Callable[[Any], Any]:
+def _converter(field: Any, kind: Type) -> Callable[[Any], Any]:
     """A value as a scalar field takes it."""
     if field.type in (field.TYPE_DOUBLE, field.TYPE_FLOAT):
         return float
     if field.type != field.TYPE_STRING:
         return lambda value: value
-    if kind == "date":
+    if kind == ScalarType("date"):
         return _day_text
     return str
 

@@ -6,10 +6,12 @@ In the driver alone. What makes columns of a schema is `registered.py`; here is 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
+from exporter.column.types import Field, ScalarType, StructType
 from exporter.core.routing import Routing
-from exporter.core.schemas import CARRIED, Fields, KnownSchemas, SchemaText
+from exporter.core.schemas import CARRIED, KnownSchemas, SchemaText
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
 from exporter.formats.envelopes.columns import unwrapped
@@ -21,13 +23,13 @@ CARRIED_MAX = 1_000
 
 
 class HasColumns(Protocol):
-    """As formats/registered.py has it. name: of a record or message. fields: of a Spark schema, as parsed JSON."""
+    """As formats/registered.py has it. name: of a record or message."""
 
     @property
     def name(self) -> str: ...
 
     @property
-    def fields(self) -> Fields: ...
+    def fields(self) -> Sequence[Field]: ...
 
 
 class FromSchemas:
@@ -44,9 +46,9 @@ class FromSchemas:
         self._columns = columns
         self._files = {form: files(form) for form in routing.formats if form.has_schemas and not form.has_ids}
         self._readers = {form: files(form) for form in routing.formats if form.has_ids}
-        self._known: dict[tuple[str, ValueFormat], Fields] = {}
+        self._known: dict[tuple[str, ValueFormat], Sequence[Field]] = {}
 
-    def of_key(self, key: str, schemas: KnownSchemas, topic: str) -> Fields:
+    def of_key(self, key: str, schemas: KnownSchemas, topic: str) -> Sequence[Field]:
         """See SchemaColumns. Those of the reader's schema, where a file has one of the same name."""
         form = self._routing.format_of(topic)
         if key.startswith(CARRIED):
@@ -64,13 +66,13 @@ class FromSchemas:
                 self._known[key, form] = ()
         return self._known[key, form]
 
-    def _counting(self, fields: Fields, form: ValueFormat) -> Fields:
+    def _counting(self, fields: Sequence[Field], form: ValueFormat) -> Sequence[Field]:
         """With a whole number where an event time is counted in JSON: it is read as that, whatever it is called."""
         time = self._routing.event_time
         counts = form.kind == "json_schema" and time.kind == "json" and time.unit != "iso"
         return counted(fields, time.path.split(".")) if counts else fields
 
-    def _carried(self, key: str, form: ValueFormat) -> Fields:
+    def _carried(self, key: str, form: ValueFormat) -> Sequence[Field]:
         """Those of a schema that a record brings along; none beyond so many different ones."""
         if (key, form) not in self._known and len(self._known) < CARRIED_MAX:
             try:
@@ -80,7 +82,7 @@ class FromSchemas:
                 self._known[key, form] = ()
         return self._known.get((key, form), ())
 
-    def of_type(self, event_type: str, topic: str = "") -> Fields:
+    def of_type(self, event_type: str, topic: str = "") -> Sequence[Field]:
         """See SchemaColumns."""
         form = self._routing.format_of(topic) if topic else self._form_of(event_type)
         if form is None or form not in self._files:
@@ -101,14 +103,14 @@ class FromSchemas:
         return formats[0] if len(formats) == 1 else None
 
 
-def counted(fields: Fields, path: Sequence[str]) -> Fields:
+def counted(fields: Sequence[Field], path: Sequence[str]) -> Sequence[Field]:
     """The fields with BIGINT at a path where they have a time."""
-    found = []
-    for one in fields:
-        kind = one["type"]
-        if one["name"] == path[0] and len(path) == 1 and kind == "timestamp":
-            kind = "long"
-        elif one["name"] == path[0] and len(path) > 1 and isinstance(kind, dict) and kind.get("type") == "struct":
-            kind = {**kind, "fields": counted(kind["fields"], path[1:])}
-        found.append({**one, "type": kind})
-    return found
+    return [_counted(one, path[1:]) if one.name == path[0] else one for one in fields]
+
+
+def _counted(one: Field, below: Sequence[str]) -> Field:
+    if not below and one.type == ScalarType("timestamp"):
+        return replace(one, type=ScalarType("long"))
+    if below and isinstance(one.type, StructType):
+        return replace(one, type=replace(one.type, fields=tuple(counted(one.type.fields, below))))
+    return one

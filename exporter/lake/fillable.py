@@ -7,10 +7,10 @@ table that asks for it gets nothing from us until it does not.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
+from exporter.column.spark_json import struct_of
+from exporter.column.types import Field, StructType
 from exporter.core.specs import own_spec
 from offsets.table_log import TableView
 
@@ -72,21 +72,21 @@ def _reasons(view: TableView) -> Iterator[str]:
     if spec is None:
         yield f"it is partitioned by {', '.join(view.partition_columns)}"
     ours = {"_kafka", *(column.name for column in spec.time_columns)} if spec else {"_kafka"}
-    yield from _columns([one for one in json.loads(view.schema_json)["fields"] if one["name"] not in ours])
+    yield from _columns(one for one in struct_of(view.schema_json).fields if one.name not in ours)
     if view.writer_version > WRITER_VERSION_MAX:
         yield f"Delta writer version {view.writer_version}"
     if unknown := sorted(set(view.writer_features) - KNOWN_FEATURES):
         yield f"Delta writer feature{'s' if len(unknown) > 1 else ''} {', '.join(unknown)}"
 
 
-def _columns(fields: list[Mapping[str, Any]], path: str = "") -> Iterator[str]:
+def _columns(fields: Iterable[Field], path: str = "") -> Iterator[str]:
     """Columns, nested ones too, that a row of ours might leave empty or would have to compute."""
     for field in fields:
-        name = f"{path}{field['name']}"
-        if not field.get("nullable", True):
+        name = f"{path}{field.name}"
+        if not field.nullable:
             yield f"column {name} is NOT NULL"
         for key, meaning in WRITTEN_BY_DELTA.items():
-            if key in field.get("metadata", {}):
+            if key in field.metadata:
                 yield f"column {name} {meaning}"
-        if isinstance(field["type"], dict) and field["type"].get("type") == "struct":
-            yield from _columns(field["type"]["fields"], f"{name}.")
+        if isinstance(field.type, StructType):
+            yield from _columns(field.type.fields, f"{name}.")

@@ -6,16 +6,14 @@ side the wider type counts, whichever was met first.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
-from exporter.core.columns import EVOLVED, JSON_TEXT, RECORD
+from exporter.column.spark_json import name_of, struct_of, text_of
+from exporter.column.types import Field, ListType, MapType, ScalarType, StructType, Type
+from exporter.core.columns import EVOLVED, RECORD
 from exporter.lake import widening
-
-Fields = Sequence[Mapping[str, Any]]
-"""Of a Spark schema, as parsed JSON."""
 
 
 class Outgrown(NamedTuple):
@@ -30,28 +28,25 @@ class Outgrown(NamedTuple):
 
 
 def promoted(
-    table_json: str, wanted: Iterable[Fields], fixed: Collection[str] = ()
+    table_json: str, wanted: Iterable[Sequence[Field]], fixed: Collection[str] = ()
 ) -> tuple[str, tuple[Outgrown, ...]]:
     """The table's schema with the wider types that schemas say of its evolved columns, and which columns these are.
 
     The same text if there are none. wanted: of each schema its fields. fixed: columns that keep their type, for they
     cut the table. Readers are told of each change (widening.CHANGES).
     """
-    walk, table = _Walk(fixed=frozenset(fixed)), json.loads(table_json)
-    fields = table["fields"]
+    walk, table = _Walk(fixed=frozenset(fixed)), struct_of(table_json)
     for one in wanted:
-        fields = walk.fields(fields, one, "", False)
-    if not walk.found:
-        return table_json, ()
-    return json.dumps({**table, "fields": fields}, separators=(",", ":")), tuple(walk.found)
+        table = walk.struct(table, one, "", False)
+    return (text_of(table), tuple(walk.found)) if walk.found else (table_json, ())
 
 
-def widest(fields: Fields, others: Iterable[Fields]) -> Fields:
+def widest(fields: Sequence[Field], others: Iterable[Sequence[Field]]) -> Sequence[Field]:
     """The fields with the wider types that others say of them; of columns that no table has yet."""
-    walk = _Walk(noted=False)
+    walk, found = _Walk(noted=False), StructType(tuple(fields))
     for one in others:
-        fields = walk.fields(fields, one, "", True)
-    return fields
+        found = walk.struct(found, one, "", True)
+    return found.fields
 
 
 @dataclass
@@ -62,34 +57,31 @@ class _Walk:
     fixed: frozenset[str] = frozenset()
     found: list[Outgrown] = field(default_factory=list)
 
-    def fields(self, have: Fields, want: Fields, path: str, evolved: bool) -> list[Mapping[str, Any]]:
-        """The fields of a struct. path: of the struct, with a dot behind it. evolved: whether it is in such a field."""
-        wanted = {one["name"]: one for one in want}
-        return [self._field(one, wanted.get(one["name"], one), path, evolved) for one in have]
+    def struct(self, have: StructType, want: Sequence[Field], path: str, evolved: bool) -> StructType:
+        """path: of the struct, with a dot behind it. evolved: whether it is in such a field."""
+        wanted = {one.name: one for one in want}
+        fields = (self._field(one, wanted.get(one.name, one), path, evolved) for one in have.fields)
+        return replace(have, fields=tuple(fields))
 
-    def _field(self, have: Mapping[str, Any], want: Mapping[str, Any], path: str, evolved: bool) -> Mapping[str, Any]:
-        metadata = have.get("metadata", {})
-        if have is want or RECORD in metadata or JSON_TEXT in metadata or JSON_TEXT in want.get("metadata", {}):
+    def _field(self, have: Field, want: Field, path: str, evolved: bool) -> Field:
+        if have is want or RECORD in have.metadata:
             return have
-        at = _Place(path + have["name"], evolved or EVOLVED in metadata)
-        kind = self._type(have["type"], want["type"], at, ())
-        if kind == have["type"]:
-            return have
-        noted = {widening.CHANGES: [*metadata.get(widening.CHANGES, ()), *at.changes]} if at.changes else {}
-        return {**have, "type": kind, "metadata": {**metadata, **(noted if self.noted else {})}}
+        at = _Place(path + have.name, evolved or EVOLVED in have.metadata)
+        kind = self._type(have.type, want.type, at, ())
+        noted = {widening.CHANGES: [*have.metadata.get(widening.CHANGES, ()), *at.changes]} if at.changes else {}
+        return replace(have, type=kind, metadata={**have.metadata, **(noted if self.noted else {})})
 
-    def _type(self, have: Any, want: Any, at: _Place, within: tuple[str, ...]) -> Any:
+    def _type(self, have: Type, want: Type, at: _Place, within: tuple[str, ...]) -> Type:
         shown = ".".join((at.path, *within))
-        if isinstance(have, dict) and isinstance(want, dict) and have["type"] == want["type"]:
-            if have["type"] == "struct":
-                return {**have, "fields": self.fields(have["fields"], want["fields"], f"{shown}.", at.evolved)}
-            part, step = ("elementType", "element") if have["type"] == "array" else ("valueType", "value")
-            return {**have, part: self._type(have[part], want[part], at, (*within, step))}
-        is_wider = widening.is_wider(have, want) and want != "timestamp_ntz"  # a table may not have the feature for it
-        if not (is_wider and at.evolved) or shown in self.fixed:
+        if isinstance(have, StructType) and isinstance(want, StructType):
+            return self.struct(have, want.fields, f"{shown}.", at.evolved)
+        if isinstance(have, ListType | MapType) and isinstance(want, ListType | MapType) and have.step == want.step:
+            return replace(have, inner=self._type(have.inner, want.inner, at, (*within, have.step)))
+        no_feature = want == ScalarType("timestamp_ntz")  # a table may not have it
+        if not widening.is_wider(have, want) or no_feature or not at.evolved or shown in self.fixed:
             return have
         at.changes.append(widening.change(have, want, within))
-        self.found.append(Outgrown(shown, have, want))
+        self.found.append(Outgrown(shown, name_of(have), name_of(want)))
         return want
 
 

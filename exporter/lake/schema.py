@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from exporter.arrow.own_columns import DEAD_LETTER_SCHEMA, KAFKA_COLUMN, KAFKA_TYPE
-from exporter.arrow.spark_types import as_json, json_field
-from exporter.core.columns import EVENT_TIME, JSON_TEXT, all_nullable, clashes, folded
+from exporter.arrow.spark_types import fields_of, type_of
+from exporter.column.spark_json import name_of, scalar_of, struct_of, text_of
+from exporter.column.types import JSON, Field, ListType, MapType, ScalarType, StructType, Type, all_nullable, parts
+from exporter.core.columns import EVENT_TIME, clashes, folded
 from exporter.core.specs import own_spec
 from exporter.errors import ConfigError, Widened
 from exporter.lake import widening
@@ -24,45 +24,39 @@ def table_schema(declared_json: str | None, spec: Spec = DAY) -> str:
     None: of the dead letters, whose records need have no event time.
     """
     if declared_json is None:
-        fields = [json_field(one.name, as_json(one.type)) for one in DEAD_LETTER_SCHEMA]
+        fields = [*fields_of(DEAD_LETTER_SCHEMA)]
     else:
-        fields = [json_field(KAFKA_COLUMN, as_json(KAFKA_TYPE)), json_field(EVENT_TIME, "timestamp")]
-        fields += [_as_stored(field) for field in json.loads(declared_json)["fields"]]
-        fields.append(json_field("_rescued", "string"))
-    fields += [json_field(column.name, column.type) for column in spec.time_columns]
-    return json.dumps({"type": "struct", "fields": fields}, separators=(",", ":"))
+        fields = [Field(KAFKA_COLUMN, type_of(KAFKA_TYPE)), _TIME]
+        fields += [Field(one.name, all_nullable(one.type)) for one in struct_of(declared_json).fields]
+        fields.append(Field("_rescued", ScalarType("string")))
+    fields += [Field(column.name, scalar_of(column.type)) for column in spec.time_columns]
+    return text_of(StructType(tuple(fields)))
 
 
-def _as_stored(field: Mapping[str, Any]) -> dict[str, Any]:
-    """A declared column as a table has it: what is said of it goes, but for where it holds JSON."""
-    stored = json_field(field["name"], all_nullable(field["type"]))
-    kept = {key: value for key, value in field.get("metadata", {}).items() if key == JSON_TEXT}
-    return {**stored, "metadata": kept}
+_TIME = Field(EVENT_TIME, ScalarType("timestamp"))
 
 
 def with_event_time(table_json: str) -> str:
     """A table's schema with `_event_time` behind `_kafka`; unchanged text if it has a column of that name."""
-    table = json.loads(table_json)
+    table = struct_of(table_json)
     timed = _with_event_time(table)
-    return table_json if timed is table else json.dumps(timed, separators=(",", ":"))
+    return table_json if timed is table else text_of(timed)
 
 
-def _with_event_time(table: Any) -> Any:
-    names = [field["name"] for field in table["fields"]]
+def _with_event_time(table: StructType) -> StructType:
+    names = [one.name for one in table.fields]
     if any(folded(name) == EVENT_TIME for name in names):
         return table
     at = names.index("_kafka") + 1 if "_kafka" in names else 0
-    fields = [*table["fields"][:at], json_field(EVENT_TIME, "timestamp"), *table["fields"][at:]]
-    return {**table, "fields": fields}
+    return replace(table, fields=(*table.fields[:at], _TIME, *table.fields[at:]))
 
 
 def keeps_event_time(table_json: str) -> bool:
     """False of a table with another column of that name, from before it was the exporter's; it stays so."""
-    called_so = [field for field in json.loads(table_json)["fields"] if folded(field["name"]) == EVENT_TIME]
-    return all((field["name"], field["type"]) == (EVENT_TIME, "timestamp") for field in called_so)
+    called_so = [one for one in struct_of(table_json).fields if folded(one.name) == EVENT_TIME]
+    return all((one.name, one.type) == (EVENT_TIME, _TIME.type) for one in called_so)
 
 
-_NTZ = '"timestamp_ntz"'
 _NTZ_FEATURE = "timestampNtz"
 """A type that only a table with this feature may have: Delta turns it on by itself for a table that is made with it."""
 
@@ -90,16 +84,15 @@ def schema_change(view: TableView, declared_json: str | None, widens: bool) -> S
     """
     if declared_json is None:
         return SchemaChange()
-    table, merge = json.loads(view.schema_json), _Merge(widens, frozenset(view.partition_columns))
-    merged = merge.tables(table, json.loads(declared_json))
+    table, merge = struct_of(view.schema_json), _Merge(widens, frozenset(view.partition_columns))
+    merged = merge.tables(table, struct_of(declared_json))
     if merge.unfit:
         raise ConfigError.of(merge.unfit, "columns of the settings do not fit the table")
-    text = json.dumps(merged, separators=(",", ":"))
     asked = {widening.ENABLED: "true"} if merge.widened else {}
-    if _NTZ in text and _NTZ_FEATURE not in view.writer_features:
+    if has_plain_time(merged) and _NTZ_FEATURE not in view.writer_features:
         asked[f"delta.feature.{_NTZ_FEATURE}"] = "supported"
     return SchemaChange(
-        text if merged != table else None,
+        text_of(merged) if merged != table else None,
         {name: value for name, value in asked.items() if view.properties.get(name) != value},
         tuple(merge.added),
         tuple(merge.widened),
@@ -118,7 +111,7 @@ _WIDENING = (
 
 @dataclass
 class _Merge:
-    """A table's schema with what is declared laid over it, all as parsed JSON. What does not fit is collected.
+    """A table's schema with what is declared laid over it. What does not fit is collected.
 
     widens: whether a column may get a wider type. fixed: the top-level columns that may not, for partition values are
     texts that stay.
@@ -130,14 +123,14 @@ class _Merge:
     added: list[str] = field(default_factory=list)
     widened: list[str] = field(default_factory=list)
 
-    def tables(self, table: Any, declared: Any) -> Any:
+    def tables(self, table: StructType, declared: StructType) -> StructType:
         """The table's schema with what it lacks."""
-        wanted = [one for one in declared["fields"] if one["name"] != EVENT_TIME]
-        base = table if wanted == declared["fields"] else _with_event_time(table)
+        wanted = tuple(one for one in declared.fields if one.name != EVENT_TIME)
+        base = table if wanted == declared.fields else _with_event_time(table)
         if base is not table:
             self.added.append(EVENT_TIME)
-        merged = {**base, "fields": self._fields(base["fields"], wanted, "")}
-        alike = set(clashes(merged["fields"])) - set(clashes(table["fields"])) if merged != table else set()
+        merged = self._struct(base, wanted, "")
+        alike = set(clashes(merged.fields)) - set(clashes(table.fields)) if merged != table else set()
         for one, other in sorted(alike):
             self.unfit.append(ConfigError(
                 f"the table has a column {one}, which readers cannot tell from {other}",
@@ -146,49 +139,47 @@ class _Merge:
             ))  # fmt: skip
         return merged
 
-    def _fields(self, have: list[Any], want: list[Any], path: str) -> list[Any]:
-        """The fields of a struct. path: of the struct, with a dot behind it."""
-        wanted = {one["name"]: one for one in want}
-        merged = [self._field(f, wanted[f["name"]], path + f["name"]) if f["name"] in wanted else f for f in have]
-        known = {f["name"] for f in have}
-        new = [f for f in want if f["name"] not in known]
-        self.added.extend(path + f["name"] for f in new)
-        return [*merged, *new]
+    def _struct(self, have: StructType, want: Sequence[Field], path: str) -> StructType:
+        """path: of the struct, with a dot behind it."""
+        wanted, known = {one.name: one for one in want}, have.named
+        merged = [self._field(one, wanted[one.name], path) if one.name in wanted else one for one in have.fields]
+        new = [one for one in want if one.name not in known]
+        self.added.extend(path + one.name for one in new)
+        return replace(have, fields=(*merged, *new))
 
-    def _field(self, have: Any, want: Any, path: str) -> Any:
-        changes: list[dict[str, str]] = []
-        unfit = len(self.unfit)
-        kind = self._type(have["type"], want["type"], _Place(have, path, changes))
-        if len(self.unfit) == unfit and _json_places(have) != _json_places(want):
-            found, declared = ("JSON", "plain ones") if _json_places(have) else ("plain ones", "JSON")
-            self.unfit.append(ConfigError(
-                f"the texts of column {path} are {found} in the table and {declared} in the settings",
-                "declare JSON or STRING as the table has it, or leave the column out: new values are then kept in "
-                "`_rescued`, whatever they are",
-            ))  # fmt: skip
-        if not changes:
-            return {**have, "type": kind}
-        metadata = have.get("metadata", {})
-        changed = {**metadata, widening.CHANGES: [*metadata.get(widening.CHANGES, ()), *changes]}
-        return {**have, "type": kind, "metadata": changed}
+    def _field(self, have: Field, want: Field, path: str) -> Field:
+        at = _Place(have, path + have.name, [])
+        kind = self._type(have.type, want.type, at)
+        noted = {widening.CHANGES: [*have.metadata.get(widening.CHANGES, ()), *at.changes]} if at.changes else {}
+        return replace(have, type=kind, metadata={**have.metadata, **noted})
 
-    def _type(self, have: Any, want: Any, at: _Place) -> Any:
+    def _type(self, have: Type, want: Type, at: _Place) -> Type:
         """`have` with the fields of `want` added, or `want` where it is to be that."""
-        if isinstance(have, dict) and isinstance(want, dict) and have.get("type") == want.get("type"):
-            if have["type"] == "struct":
-                return {**have, "fields": self._fields(have["fields"], want["fields"], f"{at.shown}.")}
-            parts = [part for part in ("elementType", "keyType", "valueType") if part in have]
-            return {**have, **{part: self._type(have[part], want[part], at.inside(part)) for part in parts}}
+        if isinstance(have, StructType) and isinstance(want, StructType):
+            return self._struct(have, want.fields, f"{at.shown}.")
+        if isinstance(have, ListType) and isinstance(want, ListType):
+            return replace(have, inner=self._type(have.inner, want.inner, at.inside(have.step)))
+        if isinstance(have, MapType) and isinstance(want, MapType):
+            key = self._type(have.key, want.key, at.inside("key"))
+            return replace(have, key=key, inner=self._type(have.inner, want.inner, at.inside(have.step)))
         if have == want:
             return have
         wider = widening.is_wider(have, want) and at.shown not in self.fixed and "key" not in at.within
         if wider and self.widens:
             at.changes.append(widening.change(have, want, at.within))
-            self.widened.append(f"{at.shown} from {have} to {want}")
+            self.widened.append(f"{at.shown} from {name_of(have)} to {name_of(want)}")
             return want
-        kind = Widened if isinstance(want, str) and want in widening.before(at.field, at.within) else ConfigError
+        if (have, want) in ((JSON, ScalarType("string")), (ScalarType("string"), JSON)):
+            found, declared = ("JSON", "plain ones") if have == JSON else ("plain ones", "JSON")
+            self.unfit.append(ConfigError(
+                f"the texts of column {at.path} are {found} in the table and {declared} in the settings",
+                "declare JSON or STRING as the table has it, or leave the column out: new values are then kept in "
+                "`_rescued`, whatever they are",
+            ))  # fmt: skip
+            return have
+        kind = Widened if name_of(want) in widening.before(at.field, at.within) else ConfigError
         self.unfit.append(kind(
-            f"column {at.shown} is {_shown(have)} in the table and {_shown(want)} in the settings",
+            f"column {at.shown} is {name_of(have)} in the table and {name_of(want)} in the settings",
             f"{_WIDENING}{_KEPT}" if wider else _KEPT,
         ))  # fmt: skip
         return have
@@ -201,7 +192,7 @@ class _Place:
     changes: of types in the field, grows.
     """
 
-    field: Mapping[str, Any]
+    field: Field
     path: str
     changes: list[dict[str, str]]
     within: tuple[str, ...] = ()
@@ -210,14 +201,8 @@ class _Place:
     def shown(self) -> str:
         return ".".join((self.path, *self.within))
 
-    def inside(self, part: str) -> _Place:
-        """part: key of a list's or a map's type that has a type in it."""
-        return replace(self, within=(*self.within, part.removesuffix("Type")))
-
-
-def _json_places(field: Mapping[str, Any]) -> set[str]:
-    """Where a field holds JSON texts (JSON_TEXT)."""
-    return set(filter(None, field.get("metadata", {}).get(JSON_TEXT, "").split(",")))
+    def inside(self, step: str) -> _Place:
+        return replace(self, within=(*self.within, step))
 
 
 def refuses(view: TableView, declared_json: str | None, widened: bool = True) -> str:
@@ -229,36 +214,32 @@ def refuses(view: TableView, declared_json: str | None, widened: bool = True) ->
     """
     reasons: list[str] = []
     if declared_json is not None:
-        table = json.loads(view.schema_json)
+        table, declared = struct_of(view.schema_json), struct_of(declared_json)
         merge = _Merge()
-        merged = merge.tables(table, json.loads(declared_json))
+        merged = merge.tables(table, declared)
         reasons += [error.message for error in merge.unfit if widened or not isinstance(error, Widened)]
-        declared = {field["name"] for field in json.loads(declared_json)["fields"]}
-        if (spec := own_spec(view)) and (unknown := [name for name in spec.identity if name not in declared]):
+        names = declared.named
+        if (spec := own_spec(view)) and (unknown := [name for name in spec.identity if name not in names]):
             reasons.append(f"it is cut by {', '.join(unknown)}, and no such column is declared")
-        known = _with_event_time(table)["fields"]
-        lacking = [field["name"] for field in merged["fields"] if field not in known]
+        known = _with_event_time(table).fields
+        lacking = [one.name for one in merged.fields if one not in known]
         if lacking and not reasons:
             columns = f"column{'s' if len(lacking) > 1 else ''} {', '.join(lacking)}"
             reasons.append(f"it lacks {columns}, which the settings declare (renamed? ALTER TABLE ... ADD COLUMNS)")
     return "; ".join(filter(None, (*reasons, unfillable(view))))
 
 
-def _shown(kind: Any) -> str:
-    return kind if isinstance(kind, str) else str(kind.get("type", kind))
-
-
 def holds_just(view: TableView, schema_json: str, spec: Spec = DAY) -> bool:
     """True if files that fit schema and spec fit the table: no further columns, constraints or column mapping."""
-    same = json.loads(view.schema_json) == json.loads(schema_json) and view.partition_columns == spec.column_names
+    same = struct_of(view.schema_json) == struct_of(schema_json) and view.partition_columns == spec.column_names
     return same and not any(prop.startswith(("delta.constraints.", "delta.columnMapping.")) for prop in view.properties)
 
 
-def has_plain_time(field: Mapping[str, Any]) -> bool:
-    """Whether a field of a Spark schema, as parsed JSON, is or holds a time without a zone (TIMESTAMP_NTZ)."""
-    return _NTZ in json.dumps(field)
+def has_plain_time(kind: Type) -> bool:
+    """Whether a type is or holds a time without a zone (TIMESTAMP_NTZ)."""
+    return ScalarType("timestamp_ntz") in parts(kind)
 
 
 def takes_plain_times(view: TableView) -> bool:
     """Whether columns of such times can be added to a table, which needs a feature of it."""
-    return _NTZ_FEATURE in view.writer_features or _NTZ in view.schema_json
+    return _NTZ_FEATURE in view.writer_features or has_plain_time(struct_of(view.schema_json))

@@ -17,6 +17,7 @@ from functools import partial
 from itertools import takewhile
 from typing import Any, TypeVar
 
+from exporter.column.spark_json import struct_of
 from exporter.core.table_options import TableOptions
 from exporter.errors import ExporterError, LogCleaned, StorageSilent, TableUnreadable
 from exporter.lake import log_files, widening
@@ -205,8 +206,8 @@ class DeltaTable:
 
         What has been read for them, the transaction knows: a file that somebody takes away meanwhile makes it fail.
         """
-        before = json.loads(json.loads(txn.snapshot().metadata().json())["metaData"]["schemaString"])
-        paths = [*widening.now_double(before, json.loads(evolved_json))]
+        before = struct_of(json.loads(txn.snapshot().metadata().json())["metaData"]["schemaString"])
+        paths = [*widening.now_double(before, struct_of(evolved_json))]
         adds = json.loads(self._gateway.to_json(txn.filterFiles())) if paths else []
         return [
             {**add, "dataChange": False, "stats": widening.restated(add["stats"], paths)}

@@ -12,9 +12,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
 
-from exporter.arrow.spark_types import decimal_digits
+from exporter.column.spark_json import name_of
+from exporter.column.types import DecimalType, Field, ScalarType, StructType, Type
 
 ENABLED = "delta.enableTypeWidening"
 """Property of a table with widened columns. Delta raises the protocol to reader 3 and writer 7 with it."""
@@ -32,36 +32,33 @@ _WIDER: Mapping[str, Collection[str]] = {
 would round; nor is TIMESTAMP one of DATE: that would depend on a time zone."""
 
 
-def is_wider(have: Any, want: Any) -> bool:
-    """Whether a column of the type `have` may become one of `want`; both as Spark writes a type in JSON."""
-    if not isinstance(have, str) or not isinstance(want, str) or have == want:
-        return False
-    old, new = decimal_digits(have), decimal_digits(want)
-    if old is None or new is None:
-        return want in _WIDER.get(have, ())
-    scale = new[1] - old[1]
-    return scale >= 0 and new[0] - old[0] >= scale
+def is_wider(have: Type, want: Type) -> bool:
+    """Whether a column of the type `have` may become one of `want`."""
+    if isinstance(have, DecimalType) and isinstance(want, DecimalType):
+        scale = want.scale - have.scale
+        return have != want and scale >= 0 and want.digits - have.digits >= scale
+    return isinstance(have, ScalarType) and isinstance(want, ScalarType) and want.name in _WIDER.get(have.name, ())
 
 
-def change(have: str, want: str, within: Sequence[str]) -> dict[str, str]:
+def change(have: Type, want: Type, within: Sequence[str]) -> dict[str, str]:
     """One entry of CHANGES. within: the way from the field to the type, such as `value`, `element`; empty: its own."""
-    return {"toType": want, "fromType": have, **({"fieldPath": ".".join(within)} if within else {})}
+    return {"toType": name_of(want), "fromType": name_of(have), **({"fieldPath": ".".join(within)} if within else {})}
 
 
-def before(field: Mapping[str, Any], within: Sequence[str]) -> frozenset[str]:
+def before(field: Field, within: Sequence[str]) -> frozenset[str]:
     """The types that a field of a schema had, at that place in it, before it was widened."""
-    changes = field.get("metadata", {}).get(CHANGES, ())
+    changes = field.metadata.get(CHANGES, ())
     return frozenset(one["fromType"] for one in changes if one.get("fieldPath", "") == ".".join(within))
 
 
-def now_double(have: Any, want: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The paths, through structs, of what is FLOAT in one schema (parsed JSON) and DOUBLE in the other."""
-    wanted = {one["name"]: one["type"] for one in want["fields"]}
-    for one in have["fields"]:
-        kind, wide, at = one["type"], wanted.get(one["name"]), (*path, one["name"])
-        if (kind, wide) == ("float", "double"):
+def now_double(have: StructType, want: StructType, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The paths, through structs, of what is FLOAT in one schema and DOUBLE in the other."""
+    wanted = want.named
+    for one in have.fields:
+        kind, wide, at = one.type, wanted[one.name].type if one.name in wanted else None, (*path, one.name)
+        if (kind, wide) == (ScalarType("float"), ScalarType("double")):
             yield at
-        elif isinstance(kind, dict) and isinstance(wide, dict) and kind["type"] == wide["type"] == "struct":
+        elif isinstance(kind, StructType) and isinstance(wide, StructType):
             yield from now_double(kind, wide, at)
 
 

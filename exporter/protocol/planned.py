@@ -12,12 +12,13 @@ seen is seen again. No verdict depends on it (VERDICT). Belongs to the loop's th
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
+from exporter.column.spark_json import struct_of
+from exporter.column.types import Field, ScalarType, StructType
+from exporter.core.columns import NO_COLUMNS
 from exporter.core.evolve import Evolution, Evolutions, grown, known_beforehand
 from exporter.core.evolved import combined, has_evolved, union
 from exporter.core.named_growth import NamedGrowth, naming_of
@@ -27,7 +28,7 @@ from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.schemas import SchemaColumns
 from exporter.core.seen import Seen
 from exporter.core.specs import Specs, table_spec
-from exporter.lake.promoting import Fields, Outgrown, promoted, widest
+from exporter.lake.promoting import Outgrown, promoted, widest
 from exporter.lake.record_fields import record_fields, with_record_fields
 from exporter.lake.schema import has_plain_time, keeps_event_time, table_schema, takes_plain_times
 from offsets.table_log import TableView
@@ -41,9 +42,9 @@ SETTINGS = "settings"
 
 @dataclass(frozen=True)
 class Foreseen:
-    """Columns that are known before any record. fields: of a Spark schema, as parsed JSON. origin: who knows them."""
+    """Columns that are known before any record. origin: who knows them."""
 
-    fields: Sequence[Mapping[str, Any]]
+    fields: Sequence[Field]
     origin: str
 
 
@@ -84,7 +85,7 @@ class PlannedColumns:
         self._foreseen: dict[str, list[Foreseen]] = {}
         self.outgrown: dict[str, tuple[Outgrown, ...]] = {}
 
-    def of_record(self, name: str) -> Fields:
+    def of_record(self, name: str) -> Sequence[Field]:
         """The columns of a type's table that hold something of the record.
 
         That of what was done to a row is one where the format of the type's values has an envelope. Where topics differ
@@ -94,9 +95,9 @@ class PlannedColumns:
             return []
         found = self.may_have(name)
         is_told = has_cdc(self._routing, name) is not None or name in self._changing
-        return found if is_told else [one for one in found if one["name"] not in (CDC, BEFORE)]
+        return found if is_told else [one for one in found if one.name not in (CDC, BEFORE)]
 
-    def may_have(self, name: str) -> Fields:
+    def may_have(self, name: str) -> Sequence[Field]:
         """Those that a type's table has or may get."""
         return record_fields(self._record_columns, self._routing, name)
 
@@ -104,11 +105,10 @@ class PlannedColumns:
         """A record of the type has come in an envelope."""
         self._changing.add(name)
 
-    def foresee(self, name: str, fields: Sequence[Mapping[str, Any]], origin: str) -> None:
+    def foresee(self, name: str, fields: Sequence[Field], origin: str) -> None:
         """Give a type that grows these columns too, from the next table that is accepted, grown or made on.
 
-        fields: of a Spark schema, as parsed JSON. origin: where they are from, for EVOLVED. What the table has as
-        another type stays as it is there.
+        origin: where they are from, for EVOLVED. What the table has as another type stays as it is there.
         """
         known = self._foreseen_of(name)
         known[:] = [replace(one, fields=widest(one.fields, [fields])) for one in known]
@@ -160,7 +160,7 @@ class PlannedColumns:
         if name in self._schemas and self.evolutions.of(name) is not None:
             self.outgrown[name] = promoted(self._schemas[name], self._fields_of(name), self._fixed.get(name, ()))[1]
 
-    def _fields_of(self, name: str) -> list[Fields]:
+    def _fields_of(self, name: str) -> list[Sequence[Field]]:
         """The fields of each schema that is known beforehand, as the table calls them."""
         named = self._named(name)
         return [one.fields if named is None else named.fields(one.fields) for one in self._foreseen_of(name)]
@@ -182,7 +182,7 @@ class PlannedColumns:
         if self.evolutions.of(name) is None:
             return schema
         for foreseen in self._foreseen_of(name):
-            fields = [one for one in foreseen.fields if name not in self._plain_times or not has_plain_time(one)]
+            fields = [one for one in foreseen.fields if name not in self._plain_times or not has_plain_time(one.type)]
             named = self._named(name)
             schema = known_beforehand(schema, fields if named is None else named.fields(fields), foreseen.origin)
         return schema
@@ -232,20 +232,18 @@ def _decoded(routing: Routing, name: str, schema: str) -> str | None:
     return combined(routing.decoded_of(name), schema) if named is None else named.decoded(schema)
 
 
-def _beforehand(routing: Routing) -> list[dict[str, Any]]:
+def _beforehand(routing: Routing) -> tuple[Field, ...]:
     """The fields of a value in which the event type and the event time stand: they are in no `_rescued`."""
     time, route = routing.event_time, routing.type_from
     paths = [(route.name, "string")] if route.kind == "json" else []
     if time.kind == "json":
         paths.append((time.path, "timestamp" if time.unit == "iso" else "long"))
-    schema = json.dumps({"type": "struct", "fields": []})
+    schema = NO_COLUMNS
     for path, kind in paths:
         schema = known_beforehand(schema, [_nested(path.split("."), kind)], SETTINGS)
-    fields: list[dict[str, Any]] = json.loads(schema)["fields"]
-    return fields
+    return struct_of(schema).fields
 
 
-def _nested(path: list[str], kind: str) -> dict[str, Any]:
+def _nested(path: list[str], kind: str) -> Field:
     name, *rest = path
-    inner = {"type": "struct", "fields": [_nested(rest, kind)]} if rest else kind
-    return {"name": name, "type": inner, "nullable": True, "metadata": {}}
+    return Field(name, StructType((_nested(rest, kind),)) if rest else ScalarType(kind))

@@ -10,13 +10,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 
-from exporter.core.columns import all_nullable
-from exporter.core.evolve import Evolution, Evolutions, Hint
+from exporter.column.spark_json import struct_of, text_of
+from exporter.column.types import Type, all_nullable
+from exporter.core.evolve import Evolution, Evolutions
 from exporter.core.record_columns import BEFORE, CDC, RecordColumns
 from exporter.core.routing import Routing
 from exporter.core.shapes import Rename
@@ -102,11 +102,11 @@ def own_names(settings: Settings) -> tuple[str, ...]:
 
 def _canonical(schema_json: str, optional: bool) -> str:
     """optional: whether nothing that is declared is required."""
-    schema = json.loads(schema_json)
-    return json.dumps(all_nullable(schema) if optional else schema, sort_keys=True, separators=(",", ":"))
+    schema = struct_of(schema_json)
+    return text_of(all_nullable(schema) if optional else schema, sort_keys=True)
 
 
-def evolutions(settings: Settings, hints: Mapping[str, Mapping[str, Hint]]) -> Evolutions:
+def evolutions(settings: Settings, hints: Mapping[str, Mapping[str, Type]]) -> Evolutions:
     """Which tables grow, and how. hints: event type -> path -> type.
 
     A type without declared columns gets those of its schema, where the format has schemas, and nothing else unless it
@@ -115,7 +115,7 @@ def evolutions(settings: Settings, hints: Mapping[str, Mapping[str, Hint]]) -> E
     forms = [form for _, form in value_formats(settings)]
     known = settings.unknown_fields == "rescue" and any(one.has_schemas or one.carries_schemas for one in forms)
 
-    def one(evolve: str | None, of_type: Mapping[str, Hint], declared: bool) -> Evolution | None:
+    def one(evolve: str | None, of_type: Mapping[str, Type], declared: bool) -> Evolution | None:
         if (evolve or settings.evolve) != "off":
             return Evolution(of_type, settings.keys_max, settings.columns_max)
         if declared or not known:

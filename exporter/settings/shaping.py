@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
+from exporter.column.spark_json import struct_of
 from exporter.core.columns import folded
 from exporter.core.naming import decoded_schema
 from exporter.core.shapes import Constant, Shape
@@ -85,5 +84,4 @@ def wrong(name: str, table: TypeTable, schema: str, added: str) -> Iterator[Conf
 
 
 def _names(schema: str) -> list[str]:
-    fields: list[dict[str, Any]] = json.loads(schema)["fields"]
-    return [one["name"] for one in fields]
+    return [one.name for one in struct_of(schema).fields]

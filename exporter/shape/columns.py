@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import replace
 
+from exporter.column.spark_json import struct_of, text_of
+from exporter.column.types import Field
 from exporter.core.shapes import Constant, Shape, constant_fields, with_fields
 from exporter.errors import ConfigError
-from exporter.shape.kinds import spark_field
 from exporter.shape.sql import checked_sql, seen_columns
 
 
@@ -18,14 +18,14 @@ def table_columns(event_type: str, shape: Shape, constants: Iterable[tuple[str, 
     A computed column of the name of another one replaces it. Whether the names can be those of columns is for
     core/columns.py to judge.
     """
-    seen = json.loads(seen_columns(shape))
-    fields = {one["name"]: one for one in seen["fields"]}
+    seen = struct_of(seen_columns(shape))
+    fields = seen.named
     if shape.sql:
         try:
             found = checked_sql(shape)
         except ConfigError as error:
             raise ConfigError(f"types.{event_type}, {error.message}", error.hint) from None
         for one in found.computed:
-            fields[one.column] = spark_field(one.column, one.kind)
-    kept: list[dict[str, Any]] = [one for name, one in fields.items() if name not in shape.drop]
-    return with_fields(json.dumps({**seen, "fields": kept}), constant_fields(constants))
+            fields[one.column] = Field(one.column, one.kind)
+    kept = tuple(one for name, one in fields.items() if name not in shape.drop)
+    return with_fields(text_of(replace(seen, fields=kept)), constant_fields(constants))

@@ -13,13 +13,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from exporter.arrow.spark_types import arrow_type
 from exporter.arrow.years import Years
 from exporter.core.columns import EVENT_TIME
 from exporter.core.shapes import Shape
 from exporter.errors import InvariantBroken
 from exporter.shape.apart import MadeRows, RowFails, each, reason
 from exporter.shape.engine import connection, quoted
-from exporter.shape.kinds import arrow_type
 from exporter.shape.sql import ROWS, Computed, checked_sql, message_of
 from offsets import Invariant
 

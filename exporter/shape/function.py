@@ -7,7 +7,6 @@ see to.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,13 +15,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exporter.arrow.own_columns import SHAPING_SCHEMA
+from exporter.arrow.spark_types import arrow_type
 from exporter.arrow.years import Years
+from exporter.column.spark_json import struct_of
+from exporter.column.types import Field
 from exporter.core.naming import named_columns
 from exporter.core.shapes import Shape
 from exporter.errors import ConfigError
 from exporter.functions import function_of
 from exporter.shape.apart import MadeRows, RowFails, each, reason
-from exporter.shape.kinds import arrow_type
 from exporter.text import told
 from exporter.within import TooLong, within
 
@@ -59,9 +60,9 @@ class ShapedFunction:
 
     def __init__(self, shape: Shape) -> None:
         self._function = function_of(shape.python, "python")
-        self._decoded = [one["name"] for one in _decoded(shape)]
-        added = json.loads(shape.python_columns)["fields"] if shape.python_columns else []
-        self._added = [pa.field(one["name"], arrow_type(one["type"])) for one in added]
+        self._decoded = [one.name for one in _decoded(shape)]
+        added = struct_of(shape.python_columns).fields if shape.python_columns else ()
+        self._added = [pa.field(one.name, arrow_type(one.type)) for one in added]
 
     def of(self, rows: pa.Table, strict: bool = False) -> MadeRows:
         """What is made: the decoded columns, those that it adds, and KEPT. rows: at least what it sees.
@@ -124,14 +125,12 @@ class ShapedFunction:
         return values
 
 
-def _decoded(shape: Shape) -> list[Any]:
-    """Fields of a Spark schema."""
-    fields: list[Any] = json.loads(named_columns(shape.decoded, shape.names))["fields"]
-    return fields
+def _decoded(shape: Shape) -> tuple[Field, ...]:
+    return struct_of(named_columns(shape.decoded, shape.names)).fields
 
 
 def _no_rows(shape: Shape) -> pa.Table:
-    fields = [pa.field(one["name"], arrow_type(one["type"]), one["nullable"]) for one in _decoded(shape)]
+    fields = [pa.field(one.name, arrow_type(one.type), one.nullable) for one in _decoded(shape)]
     return pa.schema([*fields, *SHAPING_SCHEMA]).empty_table()
 
 

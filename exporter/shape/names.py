@@ -5,14 +5,14 @@ A column of `names` is the first of its paths that is not null. What else stands
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exporter.core.naming import REQUIRED, Names, decoded_schema, named_columns
+from exporter.column.spark_json import struct_of
+from exporter.core.naming import REQUIRED, Names, decoded_schema, named_columns, without
 
 __all__ = ["Naming", "decoded_schema", "named_columns"]
 
@@ -39,7 +39,8 @@ class Naming:
         for column, paths in names:
             for path in paths:
                 _plant(self._tree, path.split("."), path)
-            required = REQUIRED in _field_at(json.loads(decoded_json), paths[0].split("."))["metadata"]
+            _, leaf = without(struct_of(decoded_json).fields, paths[0].split("."))
+            required = leaf is not None and REQUIRED in leaf.metadata
             shown = " or ".join(f"$.{path}" for path in paths)
             reason = f"missing_field: {shown} is required, but null or missing" if required else ""
             self._columns.append(_Column(column, paths, reason))
@@ -100,9 +101,3 @@ def _plant(tree: _Tree, where: Sequence[str], path: str) -> None:
     else:
         tree[name] = path
 
-
-def _field_at(kind: Any, where: Sequence[str]) -> Any:
-    """The field of a Spark type at a path that it has."""
-    name, *below = where
-    found = next(one for one in kind["fields"] if one["name"] == name)
-    return _field_at(found["type"], below) if below else found

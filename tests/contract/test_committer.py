@@ -13,7 +13,6 @@ from typing import Any, Protocol
 
 import pytest
 
-from exporter.arrow.spark_types import json_field
 from exporter.core.memory_committer import MemoryCommitter, MemoryTable
 from exporter.core.outcome import Committer, Landed, Outcome, Refused, Report, Stale, Unknown
 from exporter.core.writers import Claim, WriterKey
@@ -166,7 +165,8 @@ def test_what_was_staged_against_another_table_is_dropped(place: Place) -> None:
 def with_columns(schema_json: str, **columns: str) -> str:
     """A table's schema with more columns, of these types."""
     schema = json.loads(schema_json)
-    schema["fields"] += [json_field(name, kind) for name, kind in columns.items()]
+    new = ({"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in columns.items())
+    schema["fields"] += new
     return json.dumps(schema, separators=(",", ":"))
 
 

@@ -27,6 +27,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from exporter.column.ddl import struct_of_ddl
 from exporter.core import heartbeat, outcome, roll
 from exporter.core.columns import JSON_TEXT, NO_COLUMNS
 from exporter.core.evolve import Evolution, grown, known_beforehand
@@ -69,8 +70,8 @@ EVOLUTION = Evolution()
 FRAME = "frame"
 MADE_FIRST = 1
 MADE = '{"type":"struct","fields":[{"name":"_rescued","type":"string","nullable":true,"metadata":{}}]}'
-NARROW = known_beforehand(MADE, [{"name": "f", "type": "integer", "nullable": True, "metadata": {}}], "schema 1")
-WIDER = [[{"name": "f", "type": "long", "nullable": True, "metadata": {}}]]
+NARROW = known_beforehand(MADE, struct_of_ddl("f INT").fields, "schema 1")
+WIDER = [struct_of_ddl("f BIGINT").fields]
 
 
 @dataclass(frozen=True)

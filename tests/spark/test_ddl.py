@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from exporter.column.ddl import NotColumns, ddl_schema
 from exporter.core.columns import JSON_TEXT
-from exporter.core.ddl import NotColumns, ddl_schema
 from exporter.errors import ConfigError
 from exporter.workbench import parse_schemas
 from tests.unit.operate.test_written_ddl import ODD, WORDS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyspark.errors import AnalysisException
@@ -11,7 +12,8 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from exporter.core.columns import all_nullable
+from exporter.column.spark_json import as_json, struct_of, text_of
+from exporter.column.types import all_nullable
 from exporter.derive.bundles.judged import DONE, LATE, JudgedTransactions
 from exporter.derive.bundles.ledger import KEPT_LATE, LEDGER, OWN
 from exporter.derive.bundles.members import PLACE, of_rule, place_of, time_of, union
@@ -153,19 +155,19 @@ def schema_of(job: str, rows: DataFrame, there: str | None, anew: bool) -> str |
     there: that it has, None if there is no table. anew: whether none of its rows stays. Raises ConfigError if a column
     is of another type by now.
     """
-    wanted = all_nullable(json.loads(rows.schema.json()))
+    wanted = struct_of(text_of(all_nullable(struct_of(rows.schema.json()))))
     if there is None:
-        return json.dumps(wanted)
-    schema = json.loads(there)
+        return json.dumps(as_json(wanted))
+    schema = struct_of(there)
     if anew:
-        return None if schema == wanted else json.dumps(wanted)
-    known = {field["name"].lower(): field for field in schema["fields"]}
-    for field in wanted["fields"]:
-        old = known.get(field["name"].lower())
-        if old is not None and (old["name"], all_nullable(old["type"])) != (field["name"], field["type"]):
+        return None if schema == wanted else json.dumps(as_json(wanted))
+    known = {one.name.lower(): one for one in schema.fields}
+    for one in wanted.fields:
+        old = known.get(one.name.lower(), one)
+        if (old.name, all_nullable(old.type)) != (one.name, one.type):
             raise ConfigError(
-                f"[derive.{job}] outputs: column {field['name']} is of another type than in the job's table",
+                f"[derive.{job}] outputs: column {one.name} is of another type than in the job's table",
                 f"cast it, or begin anew: `exporter derive run {job} --rebuild`",
             )
-    added = [field for field in wanted["fields"] if field["name"].lower() not in known]
-    return json.dumps({**schema, "fields": [*schema["fields"], *added]}) if added else None
+    added = [one for one in wanted.fields if one.name.lower() not in known]
+    return json.dumps(as_json(replace(schema, fields=(*schema.fields, *added)))) if added else None

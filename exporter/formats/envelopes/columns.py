@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+
+from exporter.column.types import Field, StructType
 
 IMAGES: Mapping[str, tuple[str, ...]] = {"debezium": ("after", "before"), "debezium_mongo": (), "dms": ("data",)}
 """Envelope -> the fields in which its rows stand, the one that is looked at first before others. Documents of MongoDB
 are texts, of which no schema says what is in them."""
 
 
-def unwrapped(fields: Sequence[Mapping[str, Any]], envelope: str) -> Sequence[Mapping[str, Any]]:
-    """The fields of the rows of an envelope with these fields (of a Spark schema, as parsed JSON); all without one."""
+def unwrapped(fields: Sequence[Field], envelope: str) -> Sequence[Field]:
+    """The fields of the rows of an envelope with these fields; all without one."""
     if envelope == "none":
         return fields
-    kinds = {one["name"]: one["type"] for one in fields}
+    kinds = {one.name: one.type for one in fields}
     for name in IMAGES[envelope]:
-        if isinstance(kind := kinds.get(name), dict) and kind.get("type") == "struct":
-            inside: Sequence[Mapping[str, Any]] = kind["fields"]
-            return inside
+        if isinstance(kind := kinds.get(name), StructType):
+            return kind.fields
     return ()

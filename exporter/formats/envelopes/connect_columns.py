@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from exporter.column.types import DecimalType, Field, ListType, MapType, ScalarType, StructType, Type
 from exporter.core.columns import Names, unfit
 from exporter.errors import ConfigError
 from exporter.formats.avro.semantic import CONNECT_DECIMAL
@@ -47,21 +48,21 @@ def connect_columns(text: bytes, debezium: bool) -> Registered:
         raise ConfigError(f"a schema of Connect's JSON cannot be used: {error}", "declare the columns") from error
     walk = _Walk({**_NAMED, **_DEBEZIUM} if debezium else _NAMED, debezium)
     name = schema.get("name")
-    fields = walk.fields(schema.get("fields"), "$", 1, top=True) if schema.get("type") == "struct" else []
+    fields = walk.fields(schema.get("fields"), "$", 1, top=True) if schema.get("type") == "struct" else ()
     return Registered(name if type(name) is str else "", fields, walk.refused)
 
 
 class _Walk:
-    """From schemas to Spark types. refused: path -> why there is no column, grows."""
+    """From schemas to types. refused: path -> why there is no column, grows."""
 
     def __init__(self, named: Mapping[str, str], debezium: bool) -> None:
         self._named = named
         self._debezium = debezium
         self.refused: dict[str, str] = {}
 
-    def fields(self, told: Any, path: str, depth: int, top: bool = False) -> list[dict[str, Any]]:
+    def fields(self, told: Any, path: str, depth: int, top: bool = False) -> tuple[Field, ...]:
         """The columns of a struct's fields; what gives none is left out."""
-        made: list[dict[str, Any]] = []
+        made: list[Field] = []
         names = Names(())
         for one in told if type(told) is list else ():
             name = one.get("field") if type(one) is dict else None
@@ -73,40 +74,40 @@ class _Walk:
             kind = self.kind(one, f"{path}.{name}", depth + 1)
             if kind is not None:
                 names.add(name)
-                made.append({"name": name, "type": kind, "nullable": True, "metadata": {}})
-        return made
+                made.append(Field(name, kind))
+        return tuple(made)
 
-    def kind(self, schema: Any, path: str, depth: int) -> Any:
-        """A Spark type, as parsed JSON; None if there is none."""
+    def kind(self, schema: Any, path: str, depth: int) -> Type | None:
+        """None if there is none."""
         found = self._kind(schema, path, depth) if type(schema) is dict and depth <= SCHEMA_DEPTH_MAX else None
         if found is None:
             self.refused.setdefault(path, "no column can hold it")
         return found
 
-    def _kind(self, schema: Mapping[str, Any], path: str, depth: int) -> Any:
+    def _kind(self, schema: Mapping[str, Any], path: str, depth: int) -> Type | None:
         kind, name = schema.get("type"), schema.get("name")
         if name == CONNECT_DECIMAL and kind == "bytes":
             return decimal_type(schema.get("parameters"))
         if name == VARIABLE and self._debezium:
             return None
         if type(name) is str and name in self._named:
-            return self._named[name]
+            return ScalarType(self._named[name])
         if kind == "struct":
             fields = self.fields(schema.get("fields"), path, depth)
-            return {"type": "struct", "fields": fields} if fields else None
+            return StructType(fields) if fields else None
         if kind == "array":
             inner = self.kind(schema.get("items"), f"{path}[]", depth + 1)
-            return inner and {"type": "array", "elementType": inner, "containsNull": True}
+            return inner and ListType(inner)
         if kind == "map":
             keys = schema.get("keys")
             if type(keys) is not dict or keys.get("type") != "string":
                 return None
             inner = self.kind(schema.get("values"), f"{path}{{}}", depth + 1)
-            return inner and {"type": "map", "keyType": "string", "valueType": inner, "valueContainsNull": True}
-        return _SCALARS.get(kind) if type(kind) is str else None
+            return inner and MapType(ScalarType("string"), inner)
+        return ScalarType(_SCALARS[kind]) if type(kind) is str and kind in _SCALARS else None
 
 
-def decimal_type(parameters: Any) -> str | None:
+def decimal_type(parameters: Any) -> DecimalType | None:
     """The type of Connect's Decimal with these parameters, of 38 digits if they say no precision; None if no column
     has their scale."""
     told = parameters if type(parameters) is dict else {}
@@ -114,4 +115,4 @@ def decimal_type(parameters: Any) -> str | None:
         scale, precision = int(told["scale"]), int(told.get(PRECISION, PRECISION_MAX))
     except (KeyError, TypeError, ValueError):
         return None
-    return f"decimal({precision},{scale})" if 0 <= scale <= precision <= PRECISION_MAX and precision else None
+    return DecimalType(precision, scale) if 0 <= scale <= precision <= PRECISION_MAX and precision else None

@@ -22,6 +22,7 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
+from exporter.column.types import Field, ListType, MapType, ScalarType, StructType, Type
 from exporter.core.columns import Names, never_added
 from exporter.core.schemas import SchemaText
 from exporter.core.value_format import ValueFormat
@@ -65,7 +66,7 @@ def json_columns(schema: SchemaText, place: str = "", connect: bool = False) -> 
 def columns_at(schema: SchemaText, part: Any, name: str, connect: bool = False) -> Registered:
     """The columns of a part of a schema, which is called by a name."""
     walk = SchemaWalk(schema, connect)
-    fields: list[dict[str, Any]] = []
+    fields: tuple[Field, ...] = ()
     try:
         found, document, trail = walk.resolved(part, schema, "$", (_name(schema, ""),))
         if not isinstance(found, dict) or not isinstance(found.get("properties"), dict):
@@ -124,7 +125,7 @@ def _node(schema: Any, document: SchemaText, walk: SchemaWalk, depth: int, trail
 
 @dataclass
 class SchemaWalk:
-    """From a schema to Spark types. refused: path -> why there is no column, grows. connect: whether Connect's names of
+    """From a schema to types. refused: path -> why there is no column, grows. connect: whether Connect's names of
     types count."""
 
     root: SchemaText
@@ -134,9 +135,9 @@ class SchemaWalk:
     def fields(
         self, properties: Mapping[str, Any], document: SchemaText, path: str, depth: int, trail: tuple[str, ...],
         top: bool = False,
-    ) -> list[dict[str, Any]]:  # fmt: skip
+    ) -> tuple[Field, ...]:  # fmt: skip
         """The columns of an object's properties; one that gives none is left out."""
-        made: list[dict[str, Any]] = []
+        made: list[Field] = []
         names = Names(())
         for name, inner in properties.items():
             at = f"{path}.{name}"
@@ -148,11 +149,11 @@ class SchemaWalk:
                 self.refused[no.path] = no.why
                 continue
             names.add(name)
-            made.append({"name": name, "type": kind, "nullable": True, "metadata": {}})
-        return made
+            made.append(Field(name, kind))
+        return tuple(made)
 
-    def kind(self, schema: Any, document: SchemaText, path: str, depth: int, trail: tuple[str, ...]) -> Any:
-        """A Spark type, as parsed JSON. Raises NoColumn."""
+    def kind(self, schema: Any, document: SchemaText, path: str, depth: int, trail: tuple[str, ...]) -> Type:
+        """Raises NoColumn."""
         if depth > SCHEMA_DEPTH_MAX:
             raise NoColumn(path, f"it is nested deeper than {SCHEMA_DEPTH_MAX} levels")
         found, document, trail = self.resolved(schema, document, path, trail)
@@ -165,27 +166,25 @@ class SchemaWalk:
             items = found.get("items")
             if not isinstance(items, dict) or "prefixItems" in found:
                 raise NoColumn(path, "its elements are not of one kind that is told")
-            inner = self.kind(items, document, f"{path}[]", depth + 1, trail)
-            return {"type": "array", "elementType": inner, "containsNull": True}
+            return ListType(self.kind(items, document, f"{path}[]", depth + 1, trail))
         if one == "string":
-            return _FORMATS.get(str(found.get("format")), "string")
+            return ScalarType(_FORMATS.get(str(found.get("format")), "string"))
         if one not in _SCALARS:
             raise NoColumn(path, f"there is no type {one!r}")
-        return _SCALARS[one]
+        return ScalarType(_SCALARS[one])
 
     def _object(
         self, found: Mapping[str, Any], document: SchemaText, path: str, depth: int, trail: tuple[str, ...]
-    ) -> Any:
+    ) -> Type:
         properties, others = found.get("properties"), found.get("additionalProperties")
         if isinstance(properties, dict) and properties:
             fields = self.fields(properties, document, path, depth, trail)
             if not fields:
                 raise NoColumn(path, "none of its properties is a column")
-            return {"type": "struct", "fields": fields}
+            return StructType(fields)
         if not isinstance(others, dict):
             raise NoColumn(path, "it does not tell which fields it has")
-        inner = self.kind(others, document, f"{path}{{}}", depth + 1, trail)
-        return {"type": "map", "keyType": "string", "valueType": inner, "valueContainsNull": True}
+        return MapType(ScalarType("string"), self.kind(others, document, f"{path}{{}}", depth + 1, trail))
 
     def resolved(
         self, schema: Any, document: SchemaText, path: str, trail: tuple[str, ...]
@@ -224,14 +223,14 @@ def _one_type(schema: Mapping[str, Any], path: str) -> str:
     return rest[0]
 
 
-def _named(schema: Mapping[str, Any]) -> str:
-    """The type that Connect's name of a schema's type stands for, where its values are what the name counts on; empty
-    if there is none."""
+def _named(schema: Mapping[str, Any]) -> Type | None:
+    """The type that Connect's name of a schema's type stands for, where its values are what the name counts on."""
     title, kind = schema.get("title"), schema.get("type")
     logical = SEMANTIC.get(title, "") if isinstance(title, str) else ""
     if logical == "decimal":
-        return (decimal_type(schema.get("connect.parameters")) or "") if kind in ("number", "string") else ""
-    return _LOGICAL.get((logical, str(kind)), "")
+        return decimal_type(schema.get("connect.parameters")) if kind in ("number", "string") else None
+    found = _LOGICAL.get((logical, str(kind)))
+    return ScalarType(found) if found else None
 
 
 def _implied(schema: Mapping[str, Any]) -> Iterator[str]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from exporter.column.ddl import ddl_of
 from exporter.core.schemas import SchemaText
 from exporter.errors import ConfigError, ExporterError
 from exporter.finding import Finding
 from exporter.formats.registered import places, registered
-from exporter.operate.ddl import ddl_of
 from exporter.registry.looking import Subject, look
 from exporter.settings.model import Settings
 from exporter.workbench import registry_options

@@ -5,17 +5,18 @@ The columns are those that evolution would make (core/evolve.py), declared: what
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from exporter.column.ddl import short_ddl, type_ddl
+from exporter.column.spark_json import struct_of
+from exporter.column.types import Field, ListType, MapType, ScalarType, StructType, Type
 from exporter.core.columns import NO_COLUMNS, never_added, reserved
-from exporter.core.evolve import Evolution, Hint, grown
+from exporter.core.evolve import Evolution, grown
 from exporter.core.seen import Seen
 from exporter.lake.schema import table_schema
-from exporter.operate.ddl import column_type, ddl_of, type_ddl
 from exporter.operate.infer.forms import UNITS, shown
 from exporter.operate.infer.looks import Look, Looks
 from offsets.partitions import DAY, Spec
@@ -63,16 +64,16 @@ class InferredType:
     rare: tuple[str, ...] = ()
 
 
-def inferred_fields(looks: Looks, evolution: Evolution, spec: Spec = DAY) -> list[dict[str, Any]]:
-    """The columns as fields of a Spark schema, as parsed JSON. spec: of the table that they will stand in."""
-    table = json.loads(grown(table_schema(NO_COLUMNS, spec), looks.seen, evolution))
+def inferred_fields(looks: Looks, evolution: Evolution, spec: Spec = DAY) -> list[Field]:
+    """spec: of the table that they will stand in."""
+    table = struct_of(grown(table_schema(NO_COLUMNS, spec), looks.seen, evolution))
     own = reserved(spec)
-    return [one for one in table["fields"] if one["name"] not in own]
+    return [one for one in table.fields if one.name not in own]
 
 
-def hints_of(looks: Looks) -> dict[str, Hint]:
+def hints_of(looks: Looks) -> dict[str, Type]:
     """Dotted path -> TIMESTAMP or DATE, where every text that was seen is such a one."""
-    return {path: Hint(kind) for path, kind in _timed(looks.seen, looks.look, "")}
+    return {path: ScalarType(kind) for path, kind in _timed(looks.seen, looks.look, "")}
 
 
 def _timed(seen: Seen, look: Look, path: str) -> Iterator[tuple[str, str]]:
@@ -86,24 +87,19 @@ def _timed(seen: Seen, look: Look, path: str) -> Iterator[tuple[str, str]]:
         yield from _timed(seen.item, look.item, f"{path}[]")
 
 
-def leaves(fields: Iterable[Mapping[str, Any]], path: str = "") -> Iterator[tuple[str, str]]:
+def leaves(fields: Iterable[Field], path: str = "") -> Iterator[tuple[str, str]]:
     """Dotted path and DDL type of each scalar in columns, but those in maps."""
     for one in fields:
-        where, kind = f"{path}.{one['name']}" if path else one["name"], one["type"]
-        while _is(kind, "array"):
-            where, kind = f"{where}[]", kind["elementType"]
-        if _is(kind, "struct"):
-            yield from leaves(kind["fields"], where)
-        elif isinstance(kind, str):
+        where, kind = f"{path}.{one.name}" if path else one.name, one.type
+        while isinstance(kind, ListType):
+            where, kind = where + kind.shown, kind.inner
+        if isinstance(kind, StructType):
+            yield from leaves(kind.fields, where)
+        elif not isinstance(kind, MapType):
             yield where, type_ddl(kind)
 
 
-def columns_ddl(fields: list[dict[str, Any]]) -> tuple[str, ...]:
-    """As the settings take them, one text a column."""
-    return tuple(ddl_of(fields))
-
-
-def path_rows(looks: Looks, fields: list[dict[str, Any]], plain: bool) -> tuple[PathRow, ...]:
+def path_rows(looks: Looks, fields: Sequence[Field], plain: bool) -> tuple[PathRow, ...]:
     """A row for each place, those of an object below it. plain: examples are shown as they are."""
     return tuple(_Rows(looks.records, plain).of_struct(fields, looks.seen, looks.look, ""))
 
@@ -138,9 +134,9 @@ class _Rows:
         self._records = records
         self._plain = plain
 
-    def of_struct(self, fields: list[dict[str, Any]], seen: Seen, look: Look, path: str) -> Iterator[PathRow]:
+    def of_struct(self, fields: Sequence[Field], seen: Seen, look: Look, path: str) -> Iterator[PathRow]:
         """fields: of the struct that the objects became; none if they became none."""
-        known = {one["name"]: one for one in fields}
+        known = {one.name: one for one in fields}
         for name in sorted(seen.fields):
             inner, below = seen.fields[name], look.fields.get(name, Look())
             if inner:
@@ -149,29 +145,23 @@ class _Rows:
                 yield from self._of_place(known.get(name), inner, below, where, says)
 
     def _of_place(
-        self, field: dict[str, Any] | None, seen: Seen, look: Look, path: str, says: str
+        self, field: Field | None, seen: Seen, look: Look, path: str, says: str
     ) -> Iterator[PathRow]:
         """A row, and those of what is below it. What is in an array is told with the array."""
-        kind: Any = None if field is None else field["type"]
+        kind = None if field is None else field.type
         kinds, share = dict(seen.kinds), look.records / self._records
         where, arrays = path, 0
-        while _is(kind, "array") and seen.item is not None:
-            kind, seen, look = kind["elementType"], seen.item, look.item or Look()
+        while isinstance(kind, ListType) and seen.item is not None:
+            kind, seen, look = kind.inner, seen.item, look.item or Look()
             where, arrays = f"{where}[]", arrays + 1
             for one, count in seen.kinds.items():
                 kinds[f"{'array of ' * arrays}{one}"] = count
-        column = "" if field is None else column_type(field)
-        if _is(kind, "struct"):
-            column = "ARRAY<" * arrays + "STRUCT" + ">" * arrays
+        column = "" if field is None else short_ddl(field.type)
         examples = tuple(dict.fromkeys(shown(one, self._plain) for one in look.examples))
         says = says or _says(seen, look, kind, column)
         yield PathRow(path, share, dict(sorted(kinds.items())), column, examples, says)
-        if _is(kind, "struct"):
-            yield from self.of_struct(kind["fields"], seen, look, where)
-
-
-def _is(kind: Any, name: str) -> bool:
-    return isinstance(kind, dict) and kind["type"] == name
+        if isinstance(kind, StructType):
+            yield from self.of_struct(kind.fields, seen, look, where)
 
 
 def _why_not(name: str, seen: Seen, top: bool) -> str:
@@ -182,9 +172,9 @@ def _why_not(name: str, seen: Seen, top: bool) -> str:
     return "no column: too many (keys_max), or a name like another one's; it stays in `_rescued`"
 
 
-def _says(seen: Seen, look: Look, kind: Any, column: str) -> str:
-    """What is to be known of a place. kind: that its values got, as parsed JSON; column: of all of it."""
-    if _is(kind, "map"):
+def _says(seen: Seen, look: Look, kind: Type | None, column: str) -> str:
+    """What is to be known of a place. kind: that its values got; column: of all of it."""
+    if isinstance(kind, MapType):
         return f"more keys than become columns ({look.keys} in one object), or too many columns: a map"
     if "JSON" in column:
         return f"kinds that do not meet: any JSON{_mistaken(seen)}" if len(seen.kinds) > 1 else "any JSON"

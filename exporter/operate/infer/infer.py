@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
-from exporter.core.evolve import Evolution, Hint
+from exporter.column.ddl import ddl_of
+from exporter.column.types import Field, ScalarType, StructType, Type
+from exporter.core.evolve import Evolution
 from exporter.core.routing import DEAD_LETTERS, EventTime, TypeFrom
 from exporter.core.seen import At
 from exporter.errors import ConfigError
@@ -22,7 +24,6 @@ from exporter.kafka.sample import Sample, SampledRecord, spread
 from exporter.kafka.topics import TopicReader, partitions_of
 from exporter.operate.infer.columns import (
     InferredType,
-    columns_ddl,
     doubts_of,
     hints_of,
     inferred_fields,
@@ -287,7 +288,7 @@ class _Inferring:
         fields = inferred_fields(looks, evolution, specs_of(self._settings).of(name))
         hints = {path: kind for path, kind in leaves(fields) if path in found}
         rows = path_rows(looks, fields, self._plain)
-        columns = {ddl: one["name"] for ddl, one in zip(columns_ddl(fields), fields, strict=True)}
+        columns = {ddl: one.name for ddl, one in zip(ddl_of(fields), fields, strict=True)}
         return InferredType(
             name, looks.records, looks.bytes, tuple(columns), hints, rows, in_the_way(fields, needed), untimed,
             doubts_of(columns, rows, looks.records), rare_of(columns, rows),
@@ -306,28 +307,28 @@ def type_of(type_from: TypeFrom, record: SampledRecord, value: Mapping[str, Any]
     return found if type(found) is str else ""
 
 
-def needed_hints(type_from: TypeFrom, event_time: EventTime) -> dict[str, Hint]:
+def needed_hints(type_from: TypeFrom, event_time: EventTime) -> dict[str, Type]:
     """What a column has to be to hold the event type, or the event time, whatever was seen there."""
-    needed = {}
+    needed: dict[str, Type] = {}
     if type_from.kind == "json":
-        needed[type_from.name] = Hint("string")
+        needed[type_from.name] = ScalarType("string")
     if event_time.kind == "json":
-        needed[event_time.path] = Hint("timestamp" if event_time.unit == "iso" else "long")
+        needed[event_time.path] = ScalarType("timestamp" if event_time.unit == "iso" else "long")
     return needed
 
 
-def in_the_way(fields: Sequence[Mapping[str, Any]], needed: Mapping[str, Hint]) -> str:
+def in_the_way(fields: Sequence[Field], needed: Iterable[str]) -> str:
     """Why the columns cannot be declared: one of them hides the event type or the event time; empty if none does."""
     for path in needed:
-        inside: Any = fields
+        inside = fields
         *above, _ = path.split(".")
         for name in above:
-            one = next((each for each in inside if each["name"] == name), None)
+            one = next((each for each in inside if each.name == name), None)
             if one is None:
                 break
-            if not (isinstance(one["type"], dict) and one["type"]["type"] == "struct"):
+            if not isinstance(one.type, StructType):
                 return f"its column {name} hides {path}, which is read for every record"
-            inside = one["type"]["fields"]
+            inside = one.type.fields
     return ""
 
 

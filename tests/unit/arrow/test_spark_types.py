@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.types import StructType
+from pyspark.sql import types as spark
 
 from exporter.arrow.own_columns import DEAD_LETTER_SCHEMA
-from exporter.arrow.spark_types import SCALARS, arrow_scalar, as_ddl, as_json, decimal_digits, spark_scalar
+from exporter.arrow.spark_types import arrow_scalar, as_ddl, fields_of, scalar_of, type_of
+from exporter.column.scalars import SCALARS
+from exporter.column.spark_json import as_json
+from exporter.column.spark_json import scalar_of as named
+from exporter.column.types import StructType
 from exporter.executor.judge_letters import JUDGED_DDL
 from exporter.executor.manifest import MANIFEST_DDL
 from exporter.fetch.ranges import DDL
@@ -34,8 +38,8 @@ LETTERS_JSON = (
     '{"name":"day","type":"date","nullable":true,"metadata":{}}]}'
 )
 RECORD = (
-    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
-    "headers array<struct<key: string, value: binary>>"
+    "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, "
+    "headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
 )
 
 
@@ -47,11 +51,11 @@ def test_the_schema_of_the_dead_letters_is_written_as_it_always_was() -> None:
 @pytest.mark.parametrize(
     ("ddl", "text"),
     [
-        (MANIFEST_DDL, "topic string, partition int, event_type string, path string, first_offset bigint, last_offset "
-         "bigint, rows bigint, size_bytes bigint, arrow_bytes bigint, stats string, body binary, counts string, "
-         "unwritten string, seen string, ended string, met string, times string"),
-        (JUDGED_DDL, f"{RECORD}, epoch int, of_type string, targets array<string>, verdict string"),
-        (DDL, f"{RECORD}, timestampType int, kafka_ms bigint, value_bytes bigint"),
+        (MANIFEST_DDL, "topic STRING, partition INT, event_type STRING, path STRING, first_offset BIGINT, last_offset "
+         "BIGINT, rows BIGINT, size_bytes BIGINT, arrow_bytes BIGINT, stats STRING, body BINARY, counts STRING, "
+         "unwritten STRING, seen STRING, ended STRING, met STRING, times STRING"),
+        (JUDGED_DDL, f"{RECORD}, epoch INT, of_type STRING, targets ARRAY<STRING>, verdict STRING"),
+        (DDL, f"{RECORD}, timestampType INT, kafka_ms BIGINT, value_bytes BIGINT"),
     ],
     ids=["manifest", "judged", "exact"],
 )  # fmt: skip
@@ -62,32 +66,32 @@ def test_ddl_names_the_columns_that_arrow_has(ddl: str, text: str) -> None:
 
 def test_spark_reads_both_notations_as_the_same_columns() -> None:
     """Without a JVM: by pyspark's own reading of JSON and of Arrow."""
-    types = pytest.importorskip("pyspark.sql.types")
-    spark = types.StructType.fromJson(as_json(pa.struct(list(DEAD_LETTER_SCHEMA))))
-    assert arrow_of_spark(spark) == DEAD_LETTER_SCHEMA
-    assert as_ddl(DEAD_LETTER_SCHEMA).endswith("event_type string, first_offset bigint, last_offset bigint")
+    read = spark.StructType.fromJson(as_json(StructType(fields_of(DEAD_LETTER_SCHEMA))))
+    assert arrow_of_spark(read) == DEAD_LETTER_SCHEMA
+    assert as_ddl(DEAD_LETTER_SCHEMA).endswith("event_type STRING, first_offset BIGINT, last_offset BIGINT")
 
 
 def test_a_type_that_no_column_of_ours_has_is_refused() -> None:
     """Nothing is guessed."""
     with pytest.raises(KeyError):
-        as_json(pa.float16())
+        type_of(pa.float16())
     with pytest.raises(KeyError):
         as_ddl([pa.field("a", pa.float16())])
 
 
 def test_a_scalar_is_the_same_type_each_way() -> None:
     """As Spark itself has it in Arrow; of each name one, and of each type one."""
-    for name in (*SCALARS, "decimal(9,0)", "decimal(38,18)"):
-        kind = arrow_scalar(name)
-        assert kind is not None and spark_scalar(kind) == name
-        assert kind == arrow_of_spark(StructType().add("a", name)).field("a").type
-    assert len({*SCALARS.values()}) == len(SCALARS)
+    kinds = {}
+    for name in (*(SCALARS.keys() - {"json"}), "decimal(9,0)", "decimal(38,18)"):
+        kind = arrow_scalar(named(name))
+        assert scalar_of(kind) == named(name) and kinds.setdefault(kind, name) == name
+        assert kind == arrow_of_spark(spark.StructType().add("a", name)).field("a").type
 
 
 @pytest.mark.parametrize("name", ["variant", "void", "decimal", "decimal(9, 0)", "xdecimal(9,0)", "INT", ""])
-def test_what_no_column_can_be_of_is_none(name: str) -> None:
+def test_what_no_column_can_be_of_is_refused(name: str) -> None:
     """Whoever asks says what that means there."""
-    assert arrow_scalar(name) is None and decimal_digits(name) is None
     with pytest.raises(KeyError):
-        spark_scalar(pa.uint8())
+        arrow_scalar(named(name))
+    with pytest.raises(KeyError):
+        scalar_of(pa.uint8())

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from exporter.core.ddl import NotColumns, ddl_schema
+from exporter.column.ddl import NotColumns, ddl_schema
 
 
 def field(name: str, kind: Any, **metadata: str) -> dict[str, Any]:

@@ -16,10 +16,10 @@ from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.seen import At, Seen
 from exporter.core.shapes import Shape, constant_fields, with_fields
 from exporter.lake.schema import table_schema
-from tests.unit.core.test_evolve import columns, seen_of, shown
-from tests.unit.core.test_naming import field, struct, text
+from tests.support.schemas import ddl, fields, schema
+from tests.unit.core.test_evolve import seen_of
 
-COLUMNS = text(field("a", "long"), field("uid", struct(field("n", "long"))), field("tel"))
+COLUMNS = schema("a BIGINT, uid STRUCT<n: BIGINT>, tel STRING")
 NAMES: Names = (("uid", ("user.id", "uid")), ("tel", ("user.phone",)))
 
 
@@ -27,7 +27,7 @@ def a_routing(names: Names = NAMES, case: Any = "exact", columns_json: str = COL
     """With a computed column `hash` and a constant `site`."""
     shape = Shape(decoded_schema(columns_json, names), tuple((one, tuple(paths)) for one, paths in names), case,
                   computed=(("hash", "md5(tel)"),))  # fmt: skip
-    table = with_fields(columns_json, [field("hash", struct(field("x"))), *constant_fields([("site", "x")])])
+    table = with_fields(columns_json, [*fields("hash STRUCT<x: STRING>"), *constant_fields([("site", "x")])])
     return Routing(TypeFrom("header", "t"), EventTime("record"), (("order", table),), shapes=(("order", shape),),
                    constants=(("site", "x"),))  # fmt: skip
 
@@ -38,11 +38,11 @@ def growth(*values: Any, routing: Routing | None = None, table: str = "") -> tup
     named = naming_of(routing, "order")
     assert named is not None
     wider = grown(table or table_schema(routing.columns_of("order")), named.seen(seen_of(*values)), Evolution())
-    return columns(wider), shown(json.loads(named.decoded(wider)))
+    return ddl(wider), ", ".join(ddl(named.decoded(wider)))
 
 
-START = ["a long", "uid <n long>", "tel string", "hash <x string>", "site string"]
-DECODED = "<a long, user <id <n long>, phone string>, uid <n long>>"
+START = ["a BIGINT", "uid STRUCT<n: BIGINT>", "tel STRING", "hash STRUCT<x: STRING>", "site STRING"]
+DECODED = "a BIGINT, user STRUCT<id: STRUCT<n: BIGINT>, phone: STRING>, uid STRUCT<n: BIGINT>"
 
 
 def test_a_table_without_such_columns_grows_as_ever() -> None:
@@ -54,19 +54,20 @@ def test_a_table_without_such_columns_grows_as_ever() -> None:
     ("seen", "table", "decoded"),
     [
         ({}, START, DECODED),
-        ({"b": 1}, [*START, "b long"], "<a long, b long, user <id <n long>, phone string>, uid <n long>>"),
+        ({"b": 1}, [*START, "b BIGINT"],
+         "a BIGINT, b BIGINT, user STRUCT<id: STRUCT<n: BIGINT>, phone: STRING>, uid STRUCT<n: BIGINT>"),
         # beside a path: a column under its own name
-        ({"user": {"mail": "m"}}, [*START, "user <mail string>"],
-         "<a long, user <mail string, id <n long>, phone string>, uid <n long>>"),
+        ({"user": {"mail": "m"}}, [*START, "user STRUCT<mail: STRING>"],
+         "a BIGINT, user STRUCT<mail: STRING, id: STRUCT<n: BIGINT>, phone: STRING>, uid STRUCT<n: BIGINT>"),
         # below a path: the column grows, and is read so at each of its paths
         ({"user": {"id": {"x": True}}},
-         ["a long", "uid <n long, x boolean>", "tel string", "hash <x string>", "site string"],
-         "<a long, user <id <n long, x boolean>, phone string>, uid <n long, x boolean>>"),
+         ["a BIGINT", "uid STRUCT<n: BIGINT, x: BOOLEAN>", "tel STRING", "hash STRUCT<x: STRING>", "site STRING"],
+         "a BIGINT, user STRUCT<id: STRUCT<n: BIGINT, x: BOOLEAN>, phone: STRING>, uid STRUCT<n: BIGINT, x: BOOLEAN>"),
         ({"uid": {"y": 1.5}, "user": {"id": {"x": True}, "z": [1]}},
-         ["a long", "uid <n long, x boolean, y double>", "tel string", "hash <x string>", "site string",
-          "user <z [long]>"],
-         "<a long, user <z [long], id <n long, x boolean, y double>, phone string>, "
-         "uid <n long, x boolean, y double>>"),
+         ["a BIGINT", "uid STRUCT<n: BIGINT, x: BOOLEAN, y: DOUBLE>", "tel STRING", "hash STRUCT<x: STRING>",
+          "site STRING", "user STRUCT<z: ARRAY<BIGINT>>"],
+         "a BIGINT, user STRUCT<z: ARRAY<BIGINT>, id: STRUCT<n: BIGINT, x: BOOLEAN, y: DOUBLE>, phone: STRING>, "
+         "uid STRUCT<n: BIGINT, x: BOOLEAN, y: DOUBLE>"),
         # names that other fields, expressions and constants fill
         ({"tel": "1"}, START, DECODED),
         ({"tel": {"x": 1}, "site": {"x": 1}, "hash": {"y": "q"}, "TEL": 5}, START, DECODED),
@@ -81,39 +82,31 @@ def test_a_column_grows_by_what_stands_at_its_paths_and_by_nothing_else(
 
 def test_columns_of_before_there_were_names_stay_and_are_in_no_path_s_way() -> None:
     """Nothing fills them any more, but for what is beside the paths."""
-    before = table_schema(text(field("a", "long"), field("uid", struct(field("n", "long"))), field("tel")))
+    before = table_schema(COLUMNS)
     wider = grown(before, seen_of({"user": {"id": 1, "mail": "m", "phone": 5}, "site": {"x": 1}}), Evolution())
-    assert columns(wider)[3:] == ["site <x long>", "user <id long, mail string, phone long>"]
+    assert ddl(wider)[3:] == ["site STRUCT<x: BIGINT>", "user STRUCT<id: BIGINT, mail: STRING, phone: BIGINT>"]
     table, decoded = growth({}, table=wider)
-    assert table == columns(wider)
-    assert decoded == "<a long, user <mail string, id <n long>, phone string>, uid <n long>>"
+    assert table == ddl(wider)
+    assert decoded == "a BIGINT, user STRUCT<mail: STRING, id: STRUCT<n: BIGINT>, phone: STRING>, uid STRUCT<n: BIGINT>"
 
 
 def test_what_is_known_beforehand_goes_the_same_way() -> None:
     """A field that fills a column becomes none again, however deep; with `insensitive` neither one of another case."""
-    fields = [
-        field("user", struct(field("id", struct(field("n", "long"), field("q"))), field("phone"), field("mail"))),
-        field("tel", "double"),
-        field("site"),
-        field("hash", struct(field("y"))),
-        field("c"),
-    ]
-    for case, sent in (("exact", fields), ("insensitive", fields)):
+    sent = (
+        "user STRUCT<id: STRUCT<n: BIGINT, q: STRING>, phone: STRING, mail: STRING>, tel DOUBLE, site STRING, "
+        "hash STRUCT<y: STRING>, c STRING"
+    )
+    other = "USER STRUCT<ID: STRUCT<N: BIGINT, Q: STRING>, Phone: STRING, Mail: STRING>, A BIGINT"
+    grown_by = {
+        ("exact", sent): ["q: STRING", "user STRUCT<mail: STRING>", "c STRING"],
+        ("insensitive", sent): ["q: STRING", "user STRUCT<mail: STRING>", "c STRING"],
+        ("insensitive", other): ["Q: STRING", "user STRUCT<Mail: STRING>"],
+    }
+    for (case, known), (inside, *new) in grown_by.items():
         named = NamedGrowth(a_routing(case=case), "order")
-        found = known_beforehand(table_schema(a_routing().columns_of("order")), named.fields(sent), "id 7")
-        assert columns(found) == [
-            "a long", "uid <n long, q string>", "tel string", "hash <x string>", "site string", "user <mail string>",
-            "c string",
-        ]  # fmt: skip
-    other = [
-        field("USER", struct(field("ID", struct(field("N", "long"), field("Q"))), field("Phone"), field("Mail"))),
-        field("A", "long"),
-    ]
-    named = NamedGrowth(a_routing(case="insensitive"), "order")
-    found = known_beforehand(table_schema(a_routing().columns_of("order")), named.fields(other), "")
-    assert columns(found) == [
-        "a long", "uid <n long, Q string>", "tel string", "hash <x string>", "site string", "user <Mail string>",
-    ]  # fmt: skip
+        found = known_beforehand(table_schema(a_routing().columns_of("order")), named.fields(fields(known)), "id 7")
+        start, uid, *rest = START
+        assert ddl(found) == [start, uid.replace(">", f", {inside}>"), *rest, *new]
 
 
 def test_growing_loses_nothing_that_was_seen_and_changes_nothing_that_was_given() -> None:

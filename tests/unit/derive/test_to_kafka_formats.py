@@ -13,6 +13,8 @@ import fastavro
 import pytest
 from google.protobuf import descriptor_pb2
 
+from exporter.column.ddl import struct_of_ddl as columns
+from exporter.column.types import Field, ScalarType, StructType
 from exporter.derive.to_kafka_audit import UNREADABLE
 from exporter.derive.to_kafka_avro import avro_schema, record_name, writer
 from exporter.derive.to_kafka_formats import RegisteredForms
@@ -23,30 +25,14 @@ from exporter.registry.client import connect
 from exporter.registry.options import RegistryOptions
 from exporter.settings.derive_to_kafka import ToKafkaTable
 from tests.support.fake_registry import FakeRegistry
+from tests.support.schemas import schema
 
-
-def column(name: str, kind: Any) -> dict[str, Any]:
-    return {"name": name, "type": kind, "nullable": True, "metadata": {}}
-
-
-def struct(**columns: Any) -> dict[str, Any]:
-    """A Spark struct, as its JSON has it."""
-    return {"type": "struct", "fields": [column(name, kind) for name, kind in columns.items()]}
-
-
-def array(kind: Any) -> dict[str, Any]:
-    return {"type": "array", "elementType": kind, "containsNull": True}
-
-
-def mapped(kind: Any) -> dict[str, Any]:
-    return {"type": "map", "keyType": "string", "valueType": kind, "valueContainsNull": True}
-
-
-ALL = struct(
-    a="byte", b="short", c="integer", d="long", e="float", f="double", g="string", h="binary", i="boolean", j="date",
-    k="timestamp", m="timestamp_ntz", n="decimal(12,2)", o="decimal(38,0)", p=array("string"), q=mapped("integer"),
-    r=struct(x="long", y=struct(z="string")), s=array(struct(t="long")), u=mapped(array("long")),
-)  # fmt: skip
+ALL_DDL = (
+    "a TINYINT, b SMALLINT, c INT, d BIGINT, e FLOAT, f DOUBLE, g STRING, h BINARY, i BOOLEAN, j DATE, k TIMESTAMP, "
+    "m TIMESTAMP_NTZ, n DECIMAL(12,2), o DECIMAL(38,0), p ARRAY<STRING>, q MAP<STRING, INT>, "
+    "r STRUCT<x: BIGINT, y: STRUCT<z: STRING>>, s ARRAY<STRUCT<t: BIGINT>>"
+)
+ALL = columns(f"{ALL_DDL}, u MAP<STRING, ARRAY<BIGINT>>")
 ROW: dict[str, Any] = {
     "a": -128, "b": 32767, "c": -(2**31), "d": 2**63 - 1, "e": 0.5, "f": -1e300, "g": "ü🙂", "h": b"\0\xff", "i": True,
     "j": -719_162, "k": -62_135_596_800_000_000, "m": 1, "n": Decimal("-1.27"), "o": Decimal(-(10**38 - 1)),
@@ -65,9 +51,9 @@ def without_times(schema: Any) -> Any:
     return schema
 
 
-def avro(columns: dict[str, Any], row: dict[str, Any]) -> bytes:
+def avro(struct: StructType, row: dict[str, Any]) -> bytes:
     out = bytearray()
-    writer(columns)(out, row)
+    writer(struct)(out, row)
     return bytes(out)
 
 
@@ -95,17 +81,17 @@ def test_avro_is_what_fastavro_reads_and_writes() -> None:
 def test_avro_of_random_numbers_is_right() -> None:
     """Longs of every length, and decimals whose bytes begin with either sign's bit."""
     chance = random.Random(42)
-    columns = struct(d="long", n="decimal(38,6)")
-    schema = fastavro.parse_schema(avro_schema(columns, "n"))
+    two = columns("d BIGINT, n DECIMAL(38,6)")
+    schema = fastavro.parse_schema(avro_schema(two, "n"))
     for bits in [*range(64)] * 3:
         number = chance.getrandbits(bits) * chance.choice((1, -1))
         row = {"d": number, "n": Decimal(number * 3).scaleb(-6)}
-        assert fastavro.schemaless_reader(io.BytesIO(avro(columns, row)), schema, None) == row
+        assert fastavro.schemaless_reader(io.BytesIO(avro(two, row)), schema, None) == row
 
 
 def test_a_schema_with_more_columns_reads_what_fewer_wrote_and_the_other_way_round() -> None:
     """So a registry takes it as compatible, full, as long as no column changes its type."""
-    old, new = struct(a="long", r=struct(x="long")), struct(a="long", r=struct(x="long", y="string"), z="date")
+    old, new = columns("a BIGINT, r STRUCT<x: BIGINT>"), columns("a BIGINT, r STRUCT<x: BIGINT, y: STRING>, z DATE")
     schemas = [fastavro.parse_schema(avro_schema(one, "t")) for one in (old, new)]
     row = {"a": 1, "r": {"x": 2}}
     more = {"a": 1, "r": {"x": 2, "y": "q"}, "z": 3}
@@ -114,12 +100,15 @@ def test_a_schema_with_more_columns_reads_what_fewer_wrote_and_the_other_way_rou
     assert fastavro.schemaless_reader(io.BytesIO(avro(new, more)), schemas[1], schemas[0]) == row
 
 
-@pytest.mark.parametrize("columns", [struct(**{"a b": "long"}), struct(a="void"), struct(a={
-    "type": "map", "keyType": "long", "valueType": "long"})])  # fmt: skip
-def test_what_avro_cannot_say_is_refused_with_a_way_out(columns: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "struct",
+    [columns("`a b` BIGINT"), StructType((Field("a", ScalarType("void")),)), columns("a MAP<BIGINT, BIGINT>")],
+    ids=["its name", "its type", "its keys"],
+)
+def test_what_avro_cannot_say_is_refused_with_a_way_out(struct: StructType) -> None:
     """By its name or its type."""
     with pytest.raises(ConfigError) as told:
-        avro_schema(columns, "t")
+        avro_schema(struct, "t")
     assert "value" in told.value.hint
 
 
@@ -131,8 +120,7 @@ def test_a_record_is_called_as_its_subject() -> None:
 
 def test_protobuf_of_columns_is_what_its_message_says() -> None:
     """Each type; a number is the column's place; a null is not there, an empty text is."""
-    columns = struct(**{name: one["type"] for name, one in ((f["name"], f) for f in ALL["fields"]) if name != "u"})
-    form = derived(columns, "all-value")
+    form = derived(columns(ALL_DDL), "all-value")
     message = form._message.FromString(form.encoded(ROW)[1:])
     assert (message.a, message.d, message.g, message.h, message.i) == (-128, 2**63 - 1, "ü🙂", b"\0\xff", True)
     assert (message.j, message.n, message.o) == ("0001-01-01", "-1.27", str(-(10**38 - 1)))
@@ -148,7 +136,8 @@ def test_protobuf_of_columns_is_a_file_that_compiles() -> None:
     """What is registered is a descriptor that others can use."""
     import base64
 
-    file = descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(derived(struct(a="long"), "t-value").text()))
+    text = derived(columns("a BIGINT"), "t-value").text()
+    file = descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(text))
     assert (file.syntax, file.message_type[0].name, file.message_type[0].field[0].name) == ("proto3", "t_value", "a")
 
 
@@ -157,31 +146,30 @@ def test_a_number_of_a_derived_message_never_means_another_column() -> None:
     with FakeRegistry() as registry:
         table = ToKafkaTable(kind="to_kafka", source="o", topic="t", format="protobuf")
 
-        def encoder(columns: dict[str, Any]) -> Any:
+        def encoder(ddl: str) -> Any:
             made = RegisteredForms(table, lambda: connect(RegistryOptions(urls=(registry.url,))))
-            return made.encoder("t-value", json.dumps(columns))
+            return made.encoder("t-value", schema(ddl))
 
-        first = encoder(struct(a="long", r=struct(x="long")))
-        more = encoder(struct(a="long", r=struct(x="long", y="string"), b="string"))
+        first = encoder("a BIGINT, r STRUCT<x: BIGINT>")
+        more = encoder("a BIGINT, r STRUCT<x: BIGINT, y: STRING>, b STRING")
         row = {"a": 1, "r": {"x": 2}}
         assert first(row) == b"\0\0\0\0\1\0\x08\x01\x12\x02\x08\x02"
         assert more({**row, "r": {"x": 2, "y": None}, "b": None})[:5] == b"\0\0\0\0\2"
         with pytest.raises(ConfigError, match="field 1 of message t_value would be b, and was a"):
-            encoder(struct(b="string", a="long"))
+            encoder("b STRING, a BIGINT")
         with pytest.raises(ConfigError, match="field 1 of message r_struct would be y, and was x"):
-            encoder(struct(a="long", r=struct(y="string", x="long"), b="string"))
+            encoder("a BIGINT, r STRUCT<y: STRING, x: BIGINT>, b STRING")
         assert len(registry.schemas) == 2
 
 
 @pytest.mark.parametrize("form", ["avro", "protobuf"])
 def test_the_audit_reads_of_each_row_what_was_written(form: str) -> None:
     """By the schema that the registry has; each type, at its edges and null."""
-    columns = struct(**{field["name"]: field["type"] for field in ALL["fields"] if field["name"] != "u"})
     table = ToKafkaTable.model_validate({"kind": "to_kafka", "source": "o", "topic": "t", "format": form})
     with FakeRegistry() as registry:
         client = connect(RegistryOptions(urls=(registry.url,)))
-        encode = RegisteredForms(table, lambda: client).encoder("t-value", json.dumps(columns))
-        reader = reader_of(form, columns, lambda: client)
+        encode = RegisteredForms(table, lambda: client).encoder("t-value", schema(ALL_DDL))
+        reader = reader_of(form, json.loads(schema(ALL_DDL)), lambda: client)
         for row in (ROW, dict.fromkeys(ROW), {**ROW, "g": "", "d": 0, "p": [], "q": []}):
             assert reader.read(encode(row)) == reader.plain(row)
             assert reader.read(encode(row)) != reader.plain({**row, "a": 5})
@@ -202,13 +190,12 @@ def test_a_given_message_is_filled_by_name(tmp_path: Path) -> None:
     """Whatever the numbers are; which message of the file it is stands in front of it."""
     path = tmp_path / "order.proto"
     path.write_text(PROTO)
-    columns = struct(id="long", at="timestamp", amount="decimal(12,2)", tags=array("string"))
-    form = given(path, "shop.Order", columns)
+    form = given(path, "shop.Order", columns("id BIGINT, at TIMESTAMP, amount DECIMAL(12,2), tags ARRAY<STRING>"))
     data = form.encoded({"id": 5, "at": 1_500_000, "amount": Decimal("1.50"), "tags": ["a"]})
     assert data[:2] == b"\x02\x02"
     message = form._message.FromString(data[2:])
     assert (message.id, message.amount, message.at.nanos, list(message.tags)) == (5, "1.50", 500_000_000, ["a"])
-    assert given(path, "", struct(x="integer")).encoded({"x": 1}) == b"\0\x08\x01"
+    assert given(path, "", columns("x INT")).encoded({"x": 1}) == b"\0\x08\x01"
 
 
 def test_a_column_without_a_field_is_refused(tmp_path: Path) -> None:
@@ -216,11 +203,11 @@ def test_a_column_without_a_field_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "order.proto"
     path.write_text(PROTO)
     with pytest.raises(ConfigError, match="no field 'note'"):
-        given(path, "shop.Order", struct(note="string"))
+        given(path, "shop.Order", columns("note STRING"))
     with pytest.raises(ConfigError, match=r"no message 'shop\.Nothing'"):
-        given(path, "shop.Nothing", struct(id="long"))
+        given(path, "shop.Nothing", columns("id BIGINT"))
     with pytest.raises(ConfigError, match="cannot be read"):
-        given(tmp_path / "none.proto", "", struct(id="long"))
+        given(tmp_path / "none.proto", "", columns("id BIGINT"))
 
 
 @pytest.mark.parametrize(("text", "days", "micros"), [

@@ -185,4 +185,4 @@ def test_the_manifest_names_the_schemas_that_records_bring_along(tmp_path):
         keys = sorted(fragment.met.get(TP.topic, ()))
         assert [json.loads(one.removeprefix("carried:")) for one in keys] == [schema] * count
         columns = [FromSchemas(routing).of_key(key, KNOWN, TP.topic) for key in keys]
-        assert [one["name"] for found in columns for one in found] == ["n", "m"] * count
+        assert [one.name for found in columns for one in found] == ["n", "m"] * count

@@ -13,12 +13,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from exporter.column.types import ScalarType
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.schemas import KnownSchemas, SchemaText
 from exporter.core.value_format import ValueFormat
 from exporter.formats.decoder import Decoder
 from exporter.formats.registered import registered
 from exporter.formats.schema_columns import FromSchemas
+from tests.support.schemas import listed, whole
 from tests.unit.formats.protobuf.test_columns import short
 from tests.unit.proof.test_contents_formats import check, columns
 
@@ -71,7 +73,7 @@ def test_names_of_types_decide_columns_where_they_are_to() -> None:
     """Without the setting a table is what it was: then numbers are numbers."""
     for semantic, types in (("connect", TYPES), ("none", OLD)):
         found = registered(TEXT, "", semantic)
-        assert {one["name"]: short(one["type"]) for one in found.fields} == types
+        assert {one.name: short(one.type) for one in found.fields} == types
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -98,14 +100,11 @@ def test_values_are_what_their_names_mean(seed: int) -> None:
     names = ("id", "price", "day", "at", "micros", "days", "row", "by")
     assert [list(row) for row in zip(*(table[name].to_pylist() for name in names), strict=True)] == wanted
     assert table["_rescued"].null_count == len(values)
-    for declared, evolved in ((fields, ()), ((), fields), ((), fields[:2]), ((), registered(TEXT).fields)):
+    told, plain = listed(fields), listed(registered(TEXT).fields)
+    for declared, evolved in ((told, ()), ((), told), ((), told[:2]), ((), plain)):
         assert check(FORM, values, {1: TEXT}, declared, evolved) == len(values)
     assert check(FORM, values, {1: TEXT}, columns(day="long", at="long")) == len(values)
-    assert check(PLAIN, values, {1: TEXT}, registered(TEXT).fields[:1]) == len(values)
-
-
-def whole(fields: Any) -> str:
-    return json.dumps({"type": "struct", "fields": [*fields]})
+    assert check(PLAIN, values, {1: TEXT}, plain[:1]) == len(values)
 
 
 def base64_of(raw: bytes) -> str:
@@ -114,7 +113,7 @@ def base64_of(raw: bytes) -> str:
 
 def test_what_is_not_as_its_schema_says_stays_as_it_is() -> None:
     """Whether it fits is for its column to say; what is no JSON is refused in the reader's own words."""
-    fields = registered(TEXT, "", "connect").fields
+    fields = listed(registered(TEXT, "", "connect").fields)
     odd = [framed(day="x", price=True, at=1.5), framed(day=10**9), framed(price="?")]
     values = [*odd, b"\0\0\0\0\1{", b"\0\0\0\0\1[]"]
     assert check(FORM, values, {1: TEXT}, (), fields) == 3
@@ -128,7 +127,7 @@ def test_an_event_time_in_a_unit_is_read_as_the_number_that_was_sent() -> None:
         routing = Routing(TypeFrom("topic"), EventTime("json", "at", unit), (), value_format=FORM)
         known = KnownSchemas({1: [TEXT]})
         fields = FromSchemas(routing).of_key("1", known, "t")
-        assert {one["name"]: one["type"] for one in fields}["at"] == kind
+        assert {one.name: one.type for one in fields}["at"] == ScalarType(kind)
         decoder = Decoder.of("a", replace(routing, types=(("a", whole(fields)),)), topic="t", schemas=known)
         times = pa.array([millis * 1_000 + 5], pa.timestamp("us", "UTC"))
         decoded = decoder.decode(pa.array([framed(at=millis, day=1)], pa.binary()), times)

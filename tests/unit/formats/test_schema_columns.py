@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from exporter.column.types import Field, ScalarType, StructType, Type
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.schemas import KnownSchemas, SchemaText
 from exporter.core.value_format import JSON, ValueFormat
@@ -20,15 +21,15 @@ class Columns:
     name: str = "shop.Order"
 
 
-def fields(*names: str, kind: Any = "long") -> Any:
-    return [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name in names]
+def fields(*names: str, kind: Type = ScalarType("long")) -> Any:  # noqa: B008
+    return [Field(name, kind) for name in names]
 
 
 def registered(schema: SchemaText, place: str, semantic: str) -> Columns:
     if schema.text == "recursive":
         raise ConfigError("it holds itself")
     if schema.text == "envelope":
-        row = {"type": "struct", "fields": fields("id")}
+        row = StructType(tuple(fields("id")))
         return Columns([*fields("op"), *fields("before", "after", kind=row)])
     return Columns(fields("a", *(["b"] if place else [])))
 
@@ -42,7 +43,7 @@ KNOWN = KnownSchemas({7: (TEXT,), 8: (SchemaText("AVRO", "recursive"),), 9: (Sch
 
 
 def names(found: Any) -> list[str]:
-    return [one["name"] for one in found]
+    return [one.name for one in found]
 
 
 def test_a_registered_schema_gives_its_columns() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from exporter.column.ddl import type_ddl
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.schemas import KnownSchemas, SchemaText
 from exporter.core.value_format import ValueFormat
@@ -34,8 +35,8 @@ def schema(text: Any, **references: Any) -> SchemaText:
     return SchemaText("JSON", json.dumps(text), named)
 
 
-def columns(text: Any, **references: Any) -> dict[str, Any]:
-    return {one["name"]: one["type"] for one in json_columns(schema(text, **references)).fields}
+def columns(text: Any, **references: Any) -> dict[str, str]:
+    return {one.name: type_ddl(one.type) for one in json_columns(schema(text, **references)).fields}
 
 
 def test_frames_are_cut_and_what_has_none_is_told() -> None:
@@ -100,15 +101,11 @@ def test_columns_follow_from_a_schema() -> None:
         "l": {"type": "array", "items": {"$ref": "#/definitions/A"}}, "r": {"$ref": "other.json"},
         "f": {"allOf": [{"$ref": "other.json#/$defs/x"}]},
     }}, **{"other.json": {"$defs": {"x": {"type": "boolean"}}, "type": "string"}})  # fmt: skip
-    inner = {"type": "struct", "fields": [
-        {"name": "zip", "type": "string", "nullable": True, "metadata": {}},
-        {"name": "no", "type": "long", "nullable": True, "metadata": {}},
-    ]}  # fmt: skip
+    inner = "STRUCT<zip: STRING, no: BIGINT>"
     assert found == {
-        "i": "long", "n": "double", "b": "boolean", "s": "string", "at": "timestamp", "on": "date", "mail": "string",
-        "e": "string", "c": "string", "o": "long", "in": "double", "a": inner,
-        "m": {"type": "map", "keyType": "string", "valueType": "double", "valueContainsNull": True},
-        "l": {"type": "array", "elementType": inner, "containsNull": True}, "r": "string", "f": "boolean",
+        "i": "BIGINT", "n": "DOUBLE", "b": "BOOLEAN", "s": "STRING", "at": "TIMESTAMP", "on": "DATE", "mail": "STRING",
+        "e": "STRING", "c": "STRING", "o": "BIGINT", "in": "DOUBLE", "a": inner, "m": "MAP<STRING, DOUBLE>",
+        "l": f"ARRAY<{inner}>", "r": "STRING", "f": "BOOLEAN",
     }  # fmt: skip
 
 
@@ -133,7 +130,7 @@ def test_columns_follow_from_a_schema() -> None:
 def test_what_gives_no_column_is_told_with_its_place(inner: Any, why: str) -> None:
     """The others are columns all the same."""
     found = json_columns(schema({"properties": {"x": inner, "ok": {"type": "string"}}, "type": "object"}))
-    assert [one["name"] for one in found.fields] == ["ok"]
+    assert [one.name for one in found.fields] == ["ok"]
     assert found.refused["$.x"] == why
 
 
@@ -151,7 +148,7 @@ def test_names_that_no_column_can_have_stay_in_rescued() -> None:
     """One of ours, one that differs by case only, one that no reader takes."""
     text = {"type": "object", "properties": {name: {"type": "string"} for name in ("a", "A", "_kafka", "x y", "b")}}
     found = json_columns(schema(text))
-    assert [one["name"] for one in found.fields] == ["a", "b"]
+    assert [one.name for one in found.fields] == ["a", "b"]
     assert set(found.refused) == {"$.A", "$._kafka", "$.x y"}
 
 
@@ -159,7 +156,7 @@ def test_columns_are_found_by_the_kind_of_a_schema_and_of_a_file() -> None:
     """As those of Avro and Protobuf are."""
     text = {"title": "Order", "type": "object", "properties": {"a": {"type": "string"}}}
     found = registered(schema(text))
-    assert (found.name, [one["name"] for one in found.fields]) == ("Order", ["a"])
+    assert (found.name, [one.name for one in found.fields]) == ("Order", ["a"])
     files = (("a.json", json.dumps(text)), ("b.json", '{"type":"string"}'))
     assert {*registered_files(ValueFormat("json_schema", schemas=files))} == {"Order", "b.json"}
     with pytest.raises(ConfigError, match="another schema has the title 'Order' too"):

@@ -2,70 +2,62 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import pytest
 
-from exporter.core.columns import EVOLVED, JSON_TEXT
+from exporter.core.columns import EVOLVED
 from exporter.lake.promoting import Outgrown, promoted, widest
 from exporter.lake.widening import CHANGES
-from tests.unit.lake.test_widening import changed, column, field, list_of, map_of, struct
+from tests.support.schemas import column, fields, schema
+from tests.unit.lake.test_widening import changed
 
 GROWN = {EVOLVED: "schema 1"}
-
-
-def table(*fields: dict[str, Any]) -> str:
-    return json.dumps(struct(*fields))
 
 
 @pytest.mark.parametrize(
     ("have", "want", "found"),
     [
-        ("integer", "long", ["a: integer to long"]),
-        ("float", "double", ["a: float to double"]),
-        ("decimal(5,2)", "decimal(12,2)", ["a: decimal(5,2) to decimal(12,2)"]),
-        ("long", "integer", []),
-        ("long", "double", []),
-        ("integer", "string", []),
-        ("date", "timestamp_ntz", []),
-        ("integer", list_of("long"), []),
-        (list_of("integer"), list_of("long"), ["a.element: integer to long"]),
-        (map_of("float"), map_of("double"), ["a.value: float to double"]),
-        (map_of("long", "integer"), map_of("long", "long"), []),
-        (struct(field("x", "integer"), field("y", "long")), struct(field("y", "integer"), field("x", "long")),
-         ["a.x: integer to long"]),
-        (list_of(struct(field("x", "float"))), list_of(struct(field("x", "double"))), ["a.element.x: float to double"]),
+        ("INT", "BIGINT", ["a: integer to long"]),
+        ("FLOAT", "DOUBLE", ["a: float to double"]),
+        ("DECIMAL(5,2)", "DECIMAL(12,2)", ["a: decimal(5,2) to decimal(12,2)"]),
+        ("BIGINT", "INT", []),
+        ("BIGINT", "DOUBLE", []),
+        ("INT", "STRING", []),
+        ("DATE", "TIMESTAMP_NTZ", []),
+        ("INT", "ARRAY<BIGINT>", []),
+        ("ARRAY<INT>", "ARRAY<BIGINT>", ["a.element: integer to long"]),
+        ("MAP<STRING, FLOAT>", "MAP<STRING, DOUBLE>", ["a.value: float to double"]),
+        ("MAP<INT, BIGINT>", "MAP<BIGINT, BIGINT>", []),
+        ("STRUCT<x: INT, y: BIGINT>", "STRUCT<y: INT, x: BIGINT>", ["a.x: integer to long"]),
+        ("ARRAY<STRUCT<x: FLOAT>>", "ARRAY<STRUCT<x: DOUBLE>>", ["a.element.x: float to double"]),
     ],
-)  # fmt: skip
+)
 def test_an_evolved_column_is_outgrown_by_a_type_that_holds_all_of_its_values(
-    have: Any, want: Any, found: list[str]
+    have: str, want: str, found: list[str]
 ) -> None:
     """At every level; the same text where nothing is. A column that is declared has the type that is declared."""
-    schema = table(field("a", have, **GROWN))
-    made, columns = promoted(schema, [[field("a", want)]])
+    table, wanted = schema(f"a {have}", a=GROWN), [fields(f"a {want}")]
+    made, columns = promoted(table, wanted)
     assert [f"{one.path}: {one.have} to {one.want}" for one in columns] == found
-    assert (made is schema) == (not found)
+    assert (made is table) == (not found)
     if found:
-        assert promoted(made, [[field("a", want)]]) == (made, ())
-    assert promoted(table(field("a", have)), [[field("a", want)]])[1] == ()
+        assert promoted(made, wanted) == (made, ())
+    assert promoted(schema(f"a {have}"), wanted)[1] == ()
 
 
 def test_readers_are_told_what_a_column_was() -> None:
     """All that was noted of it stays; what cuts the table keeps its type, and so does a JSON text."""
     made, _ = promoted(
-        table(field("a", map_of(list_of("byte")), comment="c", **GROWN)),
-        [[field("a", map_of(list_of("integer")))], [field("a", map_of(list_of("short")))]],
+        schema("a MAP<STRING, ARRAY<TINYINT>> COMMENT 'c'", a=GROWN),
+        [fields("a MAP<STRING, ARRAY<INT>>"), fields("a MAP<STRING, ARRAY<SMALLINT>>")],
     )
-    noted = column(made, "a")["metadata"]
+    noted = column(made, "a").metadata
     assert noted == {"comment": "c", **GROWN, CHANGES: [changed("byte", "integer", fieldPath="value.element")]}
-    fixed = table(field("a", "integer", **GROWN), field("j", "string", **{JSON_TEXT: ".", **GROWN}))
-    assert promoted(fixed, [[field("a", "long"), field("j", "long")]], ("a",)) == (fixed, ())
+    fixed = schema("a INT, j JSON", a=GROWN, j=GROWN)
+    assert promoted(fixed, [fields("a BIGINT, j BIGINT")], ("a",)) == (fixed, ())
 
 
 def test_of_columns_that_no_table_has_yet_the_widest_type_counts() -> None:
     """Nothing is noted of them: they never were anything else."""
-    others = [[field("b", "integer")], [field("b", "double"), field("a", "long")]]
-    found = widest([field("a", "integer"), field("b", "short")], others)
-    assert json.loads(json.dumps(found)) == [field("a", "long"), field("b", "double")]
-    assert promoted(table(), others) == (table(), ()) and Outgrown("a", "b", "c").path == "a"
+    others = [fields("b INT"), fields("b DOUBLE, a BIGINT")]
+    assert widest(fields("a INT, b SMALLINT"), others) == fields("a BIGINT, b DOUBLE")
+    assert promoted(schema(""), others) == (schema(""), ()) and Outgrown("a", "b", "c").path == "a"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 from exporter.core.columns import EVOLVED, NO_COLUMNS, RECORD
@@ -18,6 +17,7 @@ from exporter.lake.schema import table_schema
 from exporter.protocol.planned import PlannedColumns
 from offsets.ranges import OffsetRange
 from offsets.table_log import TableView, fingerprint_of
+from tests.support.schemas import fields, names, schema
 
 ROUTING = Routing(TypeFrom("topic"), EventTime("record"), (), new_type="table")
 CDC = replace(ROUTING, value_format=ValueFormat(envelope="dms"))
@@ -25,18 +25,8 @@ COLUMNS = RecordColumns("_key", "_headers", "_kind")
 FIELDS = record_fields(COLUMNS, CDC)
 
 
-def view(schema: str) -> TableView:
-    return TableView(0, "id", fingerprint_of("f", schema), {}, schema_json=schema, frame="f")
-
-
-def struct(*fields: tuple[str, str, dict[str, str]]) -> str:
-    return json.dumps({"type": "struct", "fields": [
-        {"name": name, "type": kind, "nullable": True, "metadata": metadata} for name, kind, metadata in fields
-    ]})  # fmt: skip
-
-
-def names(schema: str) -> list[str]:
-    return [one["name"] for one in json.loads(schema)["fields"]]
+def view(text: str) -> TableView:
+    return TableView(0, "id", fingerprint_of("f", text), {}, schema_json=text, frame="f")
 
 
 EMPTY = view(table_schema(NO_COLUMNS))
@@ -48,13 +38,13 @@ def test_a_table_gets_them_with_the_first_files_that_have_them() -> None:
         planned = PlannedColumns(CDC, evolutions, None, COLUMNS)
         target = planned.accept("order", EMPTY)
         fingerprint = target.fingerprint
-        schema = planned.schema_of("order", fingerprint)
-        assert names(schema) == ["_kafka", "_event_time", "_key", "_headers", "_kind", "_cdc", "_rescued", "day"]
-        file = StagedFile("day=2026-01-01/x", OffsetRange(0, 1), 1, 1, fingerprint=fingerprint, columns=schema)
-        assert fitting(EMPTY, [file]) == schema
+        wider = planned.schema_of("order", fingerprint)
+        assert names(wider) == ["_kafka", "_event_time", "_key", "_headers", "_kind", "_cdc", "_rescued", "day"]
+        file = StagedFile("day=2026-01-01/x", OffsetRange(0, 1), 1, 1, fingerprint=fingerprint, columns=wider)
+        assert fitting(EMPTY, [file]) == wider
         assert target.decoded is None
-        assert names(planned.to_make("new", Seen())) == names(schema)
-        assert planned.accept("order", view(schema)).fingerprint == view(schema).fingerprint
+        assert names(planned.to_make("new", Seen())) == names(wider)
+        assert planned.accept("order", view(wider)).fingerprint == view(wider).fingerprint
         letters = view(table_schema(None))
         assert planned.accept(DEAD_LETTERS, letters).fingerprint == letters.fingerprint
     assert PlannedColumns(ROUTING, Evolutions()).accept("order", EMPTY).fingerprint == EMPTY.fingerprint
@@ -66,23 +56,22 @@ def test_a_field_of_a_value_never_gets_into_one() -> None:
     seen = Seen()
     seen.add({"_headers": [{"x": 1}], "_cdc": {"y": 1}, "_key": 5}, At("t", 0, 1))
     assert grown(table, seen, Evolution()) == table
-    inside = [{"name": "y", "type": "long", "nullable": True, "metadata": {}}]
-    fields = [{"name": "_cdc", "type": {"type": "struct", "fields": inside}, "nullable": True, "metadata": {}}]
-    assert known_beforehand(table, fields, "id 7") == table
+    assert known_beforehand(table, fields("_cdc STRUCT<y: BIGINT>"), "id 7") == table
 
 
 def test_another_column_of_that_name_is_in_the_way() -> None:
     """Of another type or spelling, or one that is a value's."""
     assert other_column(EMPTY, FIELDS) == ""
     assert other_column(view(with_record_fields(EMPTY.schema_json, FIELDS)), FIELDS) == ""
-    for name, kind, metadata in (
-        ("_key", "string", {}),
-        ("_key", "binary", {}),
-        ("_KEY", "binary", {RECORD: "key"}),
-        ("_key", "binary", {EVOLVED: "t/0/1"}),
-        ("_kind", "string", {RECORD: "key"}),
+    for ddl, metadata in (
+        ("_key STRING", {}),
+        ("_key BINARY", {}),
+        ("_KEY BINARY", {RECORD: "key"}),
+        ("_key BINARY", {EVOLVED: "t/0/1"}),
+        ("_kind STRING", {RECORD: "key"}),
     ):
-        other = view(struct((name, kind, metadata)))
+        name = ddl.split()[0]
+        other = view(schema(ddl, **{name: metadata}))
         assert other_column(other, FIELDS).startswith(f"it has a column {name} that is another")
         assert kept(other, FIELDS) == frozenset()
         assert name in names(with_record_fields(other.schema_json, FIELDS))

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from exporter.core.ddl import ddl_schema
-from exporter.core.evolve import Evolution, Hint, grown, known_beforehand
+from exporter.column.ddl import ddl_schema
+from exporter.column.spark_json import field_of
+from exporter.column.types import JSON, ScalarType
+from exporter.core.evolve import Evolution, grown, known_beforehand
 from exporter.core.evolved import combined, union
 from exporter.core.naming import decoded_schema, named_columns
 from exporter.core.record_columns import RecordColumns
@@ -24,6 +26,7 @@ from exporter.lake.record_fields import record_fields, with_record_fields
 from exporter.lake.schema import schema_change, table_schema, with_event_time
 from offsets.partitions import Spec
 from offsets.table_log import TableView, fingerprint_of
+from tests.support.schemas import fields, names
 
 FILE = Path(__file__).parents[2] / "golden" / "stored_schemas.json"
 CASES: dict[str, dict[str, str]] = json.loads(FILE.read_text("utf-8"))
@@ -48,15 +51,15 @@ VALUES = (
     {"many": {f"k{number}": number for number in range(8)}, "mixed": 1, "\u20ac": {"x": [[1]]}},
     {"mixed": "t", "a.c": 1, "A": 1, "day": 1, "s": {"y": {"deep": 1}}},
 )
-KNOWN = [
+KNOWN = [field_of(one) for one in (
     {"name": "reg", "nullable": False, "metadata": {"comment": "of a schema"},
      "type": {"type": "map", "keyType": "string", "valueType": "decimal(12,3)", "valueContainsNull": True}},
     {"name": "s", "nullable": True, "metadata": {}, "type": {"type": "struct", "fields": [
         {"name": "of_schema", "type": {"type": "array", "elementType": "date", "containsNull": True}, "nullable": True,
          "metadata": {}}]}},
     {"name": "wide", "type": "integer", "nullable": True, "metadata": {}},
-]  # fmt: skip
-WIDER = [{"name": "wide", "type": "long", "nullable": True, "metadata": {}}]
+)]  # fmt: skip
+WIDER = fields("wide BIGINT")
 SPARKS = {
     "as Spark writes it": '{"type":"struct","fields":[{"name":"_kafka","type":{"type":"struct","fields":[{"name":"x",'
     '"type":"long","nullable":true,"metadata":{}}]},"nullable":true,"metadata":{}},{"name":"users","type":{"type":'
@@ -73,8 +76,8 @@ def told(declared: str) -> dict[str, str]:
     """What is stored of columns, by what it is stored for."""
     found = {"table": table_schema(declared), "table by hour": table_schema(declared, Spec("hour"))}
     found |= {"declared with a constant": with_fields(declared, constant_fields([("site", "x"), ("n", 1)]))}
-    if names := [one["name"] for one in json.loads(declared)["fields"] if "." not in one["name"]]:
-        moved = [(names[0], ("way.to.it", "other")), (names[-1], ("way.last",))][: len(names)]
+    if plain := [name for name in names(declared) if "." not in name]:
+        moved = [(plain[0], ("way.to.it", "other")), (plain[-1], ("way.last",))][: len(plain)]
         found["decoded by names"] = decoded_schema(declared, moved, "order")
         found["named again"] = named_columns(found["decoded by names"], moved)
     return found | grown_of(declared, found["table"])
@@ -85,7 +88,7 @@ def grown_of(declared: str, table: str) -> dict[str, str]:
     seen = Seen()
     for offset, value in enumerate(VALUES):
         seen.add(value, At("t", 0, offset))
-    evolution = Evolution({"at": Hint("timestamp"), "new.a[]": Hint("string", (".",))}, keys_max=7)
+    evolution = Evolution({"at": ScalarType("timestamp"), "new.a[]": JSON}, keys_max=7)
     routing = Routing(TypeFrom("header", "t"), EventTime("record"), (("order", declared),))
     kept = record_fields(RecordColumns(key="key", headers="headers"), routing)
     found = {"record": with_record_fields(table, kept), "by schema": known_beforehand(table, KNOWN, "schema 7")}

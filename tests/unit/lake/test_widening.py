@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 from itertools import product
-from typing import Any
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from exporter.column.spark_json import scalar_of
+from exporter.column.types import Field, MapType, StructType
+from exporter.core.shapes import with_fields
 from exporter.errors import ConfigError
 from exporter.lake.schema import refuses, schema_change, table_schema
 from exporter.lake.widening import CHANGES, ENABLED, is_wider, now_double, restated
 from offsets.table_log import TableView
+from tests.support.schemas import column, fields, kind, schema
 
 KINDS = (
     "byte", "short", "integer", "long", "float", "double", "decimal(5,2)", "decimal(12,2)", "decimal(12,4)",
@@ -33,33 +36,12 @@ WIDER = {
 point."""
 
 
-def field(name: str, kind: Any, **metadata: Any) -> dict[str, Any]:
-    return {"name": name, "type": kind, "nullable": True, "metadata": metadata}
-
-
-def struct(*fields: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "struct", "fields": [*fields]}
-
-
-def list_of(kind: Any) -> dict[str, Any]:
-    return {"type": "array", "elementType": kind, "containsNull": True}
-
-
-def map_of(kind: Any, key: str = "string") -> dict[str, Any]:
-    return {"type": "map", "keyType": key, "valueType": kind, "valueContainsNull": True}
-
-
-def table(*fields: dict[str, Any]) -> str:
-    return table_schema(json.dumps(struct(*fields)))
+def table(ddl: str) -> str:
+    return table_schema(schema(ddl))
 
 
 def view(schema: str, partition: str = "day", **properties: str) -> TableView:
     return TableView(1, "id", "f", {}, properties, (partition,), schema)
-
-
-def column(schema: str | None, name: str) -> Any:
-    assert schema is not None
-    return next(one for one in json.loads(schema)["fields"] if one["name"] == name)
 
 
 def changed(old: str, new: str, **where: str) -> dict[str, str]:
@@ -68,46 +50,44 @@ def changed(old: str, new: str, **where: str) -> dict[str, str]:
 
 def test_a_type_is_wider_if_readers_make_its_values_of_the_old_ones() -> None:
     """Those pairs and no others, whatever order they are asked in; no type is wider than itself."""
-    assert {(have, want) for have, want in product(KINDS, KINDS) if is_wider(have, want)} == WIDER
-    assert not is_wider("integer", list_of("long")) and not is_wider(struct(), struct())
+    kinds = [*map(scalar_of, KINDS)]
+    assert {(have.name, want.name) for have, want in product(kinds, kinds) if is_wider(have, want)} == WIDER
+    assert not is_wider(kind("INT"), kind("ARRAY<BIGINT>")) and not is_wider(kind("STRUCT<>"), kind("STRUCT<>"))
 
 
 def test_a_wider_declaration_widens_the_column_of_the_table() -> None:
     """The type is the declared one, its metadata tell readers what it was, and the property asks for the feature."""
-    old = view(table(field("id", "integer", comment="kept"), field("page", "string")))
-    evolved = schema_change(old, table(field("id", "long"), field("page", "string")), True)
+    old = view(with_fields(table(""), fields("id INT COMMENT 'kept', page STRING")))
+    evolved = schema_change(old, table("id BIGINT, page STRING"), True)
     wide = column(evolved.schema_json, "id")
-    assert (wide["type"], wide["metadata"][CHANGES]) == ("long", [changed("integer", "long")])
-    assert column(evolved.schema_json, "page") == field("page", "string")
+    assert (wide.type, wide.metadata) == (kind("BIGINT"), {"comment": "kept", CHANGES: [changed("integer", "long")]})
+    assert (column(evolved.schema_json, "page"),) == fields("page STRING")
     assert (evolved.properties, evolved.added) == ({ENABLED: "true"}, ())
     assert evolved.widened == ("id from integer to long",)
 
 
 def test_a_column_can_be_widened_again() -> None:
     """Readers find all the types that its files may have, in their order; the feature is asked for once."""
-    first = schema_change(view(table(field("id", "byte"))), table(field("id", "short")), True)
-    again = schema_change(view(first.schema_json or "", **first.properties), table(field("id", "long")), True)
-    assert column(again.schema_json, "id")["metadata"] == {
-        CHANGES: [changed("byte", "short"), changed("short", "long")]
-    }
+    first = schema_change(view(table("id TINYINT")), table("id SMALLINT"), True)
+    again = schema_change(view(first.schema_json or "", **first.properties), table("id BIGINT"), True)
+    assert column(again.schema_json, "id").metadata == {CHANGES: [changed("byte", "short"), changed("short", "long")]}
     assert again.properties == {}
 
 
 def test_types_are_widened_at_every_level() -> None:
     """The nearest field of a struct says so, with the way to the type; new fields come along."""
-    old = struct(field("x", "integer"), field("l", list_of(map_of("float"))))
-    new = struct(field("x", "long"), field("l", list_of(map_of("double"))), field("y", "date"))
+    old = "STRUCT<x: INT, l: ARRAY<MAP<STRING, FLOAT>>>"
+    new = "STRUCT<x: BIGINT, l: ARRAY<MAP<STRING, DOUBLE>>, y: DATE>"
     evolved = schema_change(
-        view(table(field("s", old), field("m", map_of(old)))), table(field("s", new), field("m", map_of(new))), True
+        view(table(f"s {old}, m MAP<STRING, {old}>")), table(f"s {new}, m MAP<STRING, {new}>"), True
     )
-    s, m = column(evolved.schema_json, "s"), column(evolved.schema_json, "m")
-    assert s["metadata"] == m["metadata"] == {}
-    for fields in (s["type"]["fields"], m["type"]["valueType"]["fields"]):
-        x, many, y = fields
-        assert (x["type"], x["metadata"]) == ("long", {CHANGES: [changed("integer", "long")]})
-        assert many["type"] == list_of(map_of("double"))
-        assert many["metadata"] == {CHANGES: [changed("float", "double", fieldPath="element.value")]}
-        assert y == field("y", "date")
+    wide = fields(
+        "x BIGINT, l ARRAY<MAP<STRING, DOUBLE>>, y DATE",
+        x={CHANGES: [changed("integer", "long")]},
+        l={CHANGES: [changed("float", "double", fieldPath="element.value")]},
+    )
+    assert column(evolved.schema_json, "s") == Field("s", StructType(wide))
+    assert column(evolved.schema_json, "m") == Field("m", MapType(kind("STRING"), StructType(wide)))
     assert evolved.added == ("s.y", "m.value.y")
     assert set(evolved.widened) == {
         "s.x from integer to long", "s.l.element.value from float to double",
@@ -117,9 +97,8 @@ def test_types_are_widened_at_every_level() -> None:
 
 def test_without_the_setting_a_wider_column_is_refused_with_what_it_would_do() -> None:
     """Nobody's readers end without having been asked for."""
-    have, want = view(table(field("amount", "decimal(12,2)"))), table(field("amount", "decimal(18,2)"))
     with pytest.raises(ConfigError) as refused:
-        schema_change(have, want, False)
+        schema_change(view(table("amount DECIMAL(12,2)")), table("amount DECIMAL(18,2)"), False)
     assert refused.value.message == "column amount is decimal(12,2) in the table and decimal(18,2) in the settings"
     assert refused.value.hint.startswith("`type_widening = true`") and "delta-rs 1.6" in refused.value.hint
 
@@ -127,30 +106,26 @@ def test_without_the_setting_a_wider_column_is_refused_with_what_it_would_do() -
 @pytest.mark.parametrize(
     ("have", "want"),
     [
-        ("long", "integer"),
-        ("long", "double"),
-        ("decimal(12,2)", "decimal(13,4)"),
-        ("string", "long"),
-        ("date", "timestamp"),
-        (list_of("integer"), "long"),
-        (map_of("string", key="integer"), map_of("string", key="long")),
+        ("BIGINT", "INT"),
+        ("BIGINT", "DOUBLE"),
+        ("DECIMAL(12,2)", "DECIMAL(13,4)"),
+        ("STRING", "BIGINT"),
+        ("DATE", "TIMESTAMP"),
+        ("ARRAY<INT>", "BIGINT"),
+        ("MAP<INT, STRING>", "MAP<BIGINT, STRING>"),
     ],
 )
-def test_any_other_change_of_a_type_is_refused_with_the_setting_too(have: Any, want: Any) -> None:
+def test_any_other_change_of_a_type_is_refused_with_the_setting_too(have: str, want: str) -> None:
     """Narrower, not exact, of another kind, a map's keys: Delta would commit it, and nobody could read the table."""
     with pytest.raises(ConfigError, match="column a") as refused:
-        schema_change(view(table(field("a", have))), table(field("a", want)), True)
+        schema_change(view(table(f"a {have}")), table(f"a {want}"), True)
     assert "type_widening" not in refused.value.hint
 
 
 def test_a_partition_column_stays_as_it_is() -> None:
     """Its values are texts in the log, which are not written anew."""
-    have, want = (
-        table(field("code", "integer"), field("n", "integer")),
-        table(field("code", "long"), field("n", "long")),
-    )
     with pytest.raises(ConfigError, match="column code") as refused:
-        schema_change(view(have, partition="code"), want, True)
+        schema_change(view(table("code INT, n INT"), partition="code"), table("code BIGINT, n BIGINT"), True)
     assert "column n" not in str(refused.value)
 
 
@@ -183,11 +158,9 @@ def test_no_float_lies_beyond_its_restated_bounds(number: float) -> None:
 
 def test_what_becomes_a_double_is_found_through_structs() -> None:
     """Not in lists and maps, which have no bounds."""
-    have = struct(
-        field("f", "float"), field("g", "float"), field("s", struct(field("f", "float"))), field("l", list_of("float"))
-    )
-    want = json.loads(json.dumps(have).replace('"float"', '"double"'))
-    want["fields"][1]["type"] = "float"
+    ddl = "f FLOAT, g FLOAT, s STRUCT<f: FLOAT>, l ARRAY<FLOAT>"
+    wide = ddl.replace("FLOAT", "DOUBLE").replace("g DOUBLE", "g FLOAT")
+    have, want = (StructType(fields(text)) for text in (ddl, wide))
     assert list(now_double(have, want)) == [("f",), ("s", "f")]
 
 
@@ -197,16 +170,16 @@ def single(number: float) -> float:
 
 def test_nothing_to_widen_changes_nothing() -> None:
     """No property, no text: a start with the setting is no change of a table's metadata."""
-    same = schema_change(view(table(field("a", "long"))), table(field("a", "long")), True)
+    same = schema_change(view(table("a BIGINT")), table("a BIGINT"), True)
     assert (same.schema_json, same.properties, same.widened) == (None, {}, ())
-    assert schema_change(view(table(field("a", "long"))), None, True) == same
+    assert schema_change(view(table("a BIGINT")), None, True) == same
 
 
 def test_a_widened_table_takes_files_of_the_type_that_it_had_at_that_place() -> None:
     """What is still to be drained under the old settings; a type that another part of the column had is no excuse."""
-    old, new = table(field("l", list_of("integer"))), table(field("l", list_of("long")))
+    old, new = table("l ARRAY<INT>"), table("l ARRAY<BIGINT>")
     now = view(schema_change(view(old), new, True).schema_json or "")
     assert refuses(now, new) == refuses(now, old, widened=False) == ""
     assert "column l.element is long" in refuses(now, old)
-    assert refuses(now, table(field("l", list_of("short"))), widened=False)
-    assert refuses(now, table(field("l", "integer")), widened=False)
+    assert refuses(now, table("l ARRAY<SMALLINT>"), widened=False)
+    assert refuses(now, table("l INT"), widened=False)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from exporter.arrow.own_columns import SHAPING_SCHEMA
-from exporter.core.ddl import ddl_schema
+from exporter.column.ddl import ddl_schema
 from exporter.core.routing import Routing
 from exporter.core.schemas import KnownSchemas
 from exporter.formats.decoder import Decoder

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from exporter.cli.verbs.infer import ASSUMED
+from exporter.column.ddl import ddl_of, ddl_schema, quoted
+from exporter.column.spark_json import field_of
 from exporter.core.columns import EVOLVED, JSON_TEXT
-from exporter.core.ddl import ddl_schema
 from exporter.core.evolve import Evolution
 from exporter.core.routing import EventTime, TypeFrom
 from exporter.core.seen import At
 from exporter.errors import ConfigError, FoundProblem
 from exporter.kafka.sample import SampledRecord
-from exporter.operate.ddl import ddl_of, quoted
 from exporter.operate.infer.columns import InferredType, hints_of, inferred_fields
 from exporter.operate.infer.forms import form_of, millis_of, shown
 from exporter.operate.infer.infer import Inference, infer, inferred
@@ -345,9 +345,8 @@ def test_ddl_names_any_json_wherever_it_stands() -> None:
     fields = inferred_fields(looks, Evolution(hints_of(looks)))
     assert ddl_of(fields) == ["a ARRAY<ARRAY<JSON>>", "b STRUCT<c: JSON>", "d JSON"]
     kind = {"type": "map", "keyType": "string", "valueType": {"type": "array", "elementType": "string"}}
-    assert ddl_of([{"name": "m", "type": kind, "metadata": {JSON_TEXT: "value.element", EVOLVED: ""}}]) == [
-        "m MAP<STRING, ARRAY<JSON>>"
-    ]
+    read = field_of({"name": "m", "type": kind, "metadata": {JSON_TEXT: "value.element", EVOLVED: ""}})
+    assert ddl_of([read]) == ["m MAP<STRING, ARRAY<JSON>>"]
 
 
 def test_a_kind_that_hardly_ever_comes_is_told(settings: Settings) -> None:

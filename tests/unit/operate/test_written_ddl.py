@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
+from exporter.column.ddl import ddl_of
 from exporter.core.columns import JSON_TEXT
 from exporter.core.evolve import Evolution
 from exporter.core.seen import At
-from exporter.operate.ddl import ddl_of
 from exporter.operate.infer.columns import hints_of, inferred_fields
 from exporter.operate.infer.looks import Looks
 from exporter.workbench import parse_schemas
+from tests.support.schemas import listed
 
 WORDS = """all and anti any array as at authorization between binary bigint boolean both by byte case cast char check
 collate column comment constraint create cross current_date current_time cube day date dayofyear decimal default delete
@@ -63,4 +64,4 @@ def test_the_schema_that_was_written_is_read(names: list[str]) -> None:
         wanted[f"t{number}"] = inferred_fields(looks, Evolution(hints_of(looks), keys_max=250))
     parsed = parse_schemas({name: ",\n".join(ddl_of(fields)) for name, fields in wanted.items()})
     for name, fields in wanted.items():
-        assert told(json.loads(parsed[name]), {}) == told({"type": "struct", "fields": fields}, {})
+        assert told(json.loads(parsed[name]), {}) == told({"type": "struct", "fields": listed(fields)}, {})

@@ -28,6 +28,7 @@ from offsets.ranges import TopicPartition
 from tests.support import envelope_samples
 from tests.support.proto_files import EVERY, classes, text_of
 from tests.support.proto_fuzz import message
+from tests.support.schemas import listed
 from tests.support.shop_formats import Kind, order, texts, view
 from tests.unit.formats.protobuf import test_known_types
 from tests.unit.proof.test_contents_decoded import US, texts_of
@@ -97,7 +98,7 @@ def test_columns_that_come_of_a_schema(kind: Kind) -> None:
     """All of them, none of them, and half of them declared; what a later writer has is in `_rescued`."""
     known, form = texts(kind), ValueFormat(kind, "confluent")
     values = [order(kind, n) for n in range(5)] + [order(kind, n, extra="é") for n in range(5)]
-    fields = registered(known[1]).fields
+    fields = listed(registered(known[1]).fields)
     for declared, evolved in ((fields, ()), (fields[:5], fields[5:]), ((), fields), ((), fields[:3])):
         assert check(form, values, known, declared, evolved) == 10
     assert check(form, values, known, fields, unknown_fields="dead_letter") == 5
@@ -213,7 +214,7 @@ def avro_case(seed: int, kind: type[Random] = Random) -> tuple[SchemaText, list[
 def test_whatever_avro_has(seed: int) -> None:
     """Random schemas and values, damaged ones among them: each row is what fastavro reads, and so is `_rescued`."""
     text, values = avro_case(seed)
-    fields = registered(text).fields
+    fields = listed(registered(text).fields)
     form = ValueFormat("avro", "confluent")
     half = len(fields) // 2
     good = check(form, values, {1: text}, fields)
@@ -279,7 +280,7 @@ class Odd(Random):
 def test_what_no_column_can_hold_is_in_rescued_and_refuses_nothing(seed: int) -> None:
     """Random schemas with such fields and branches: each row is what fastavro reads, in columns and `_rescued`."""
     text, values = avro_case(seed, Odd)
-    fields, form = registered(text).fields, ValueFormat("avro", "confluent")
+    fields, form = listed(registered(text).fields), ValueFormat("avro", "confluent")
     good = check(form, values, {1: text}, fields)
     assert 0 < check(form, values, {1: text}, (), fields) >= good
     assert check(form, values, {1: text}, ()) >= good
@@ -291,7 +292,7 @@ def test_whatever_protobuf_has(seed: int) -> None:
     rng, made = random.Random(seed), classes(EVERY)["every.Every"]
     text = SchemaText("PROTOBUF", text_of(EVERY))
     values = [b"\0\0\0\0\1\0" + message(rng, made.DESCRIPTOR, rng.choice((0.0, 0.0, 0.02))) for _ in range(30)]
-    fields = registered(text).fields
+    fields = listed(registered(text).fields)
     form = ValueFormat("protobuf", "confluent")
     half = len(fields) // 2
     check(form, values, {1: text}, fields)
@@ -318,7 +319,7 @@ def test_dates_and_decimals_that_connect_registers(seed: int) -> None:
     ]
     text = test_known_types.known().text(1)
     assert text is not None
-    fields, form, values = registered(text).fields, test_known_types.FORM, test_known_types.values(*orders)
+    fields, form, values = listed(registered(text).fields), test_known_types.FORM, test_known_types.values(*orders)
     assert 0 < check(form, values, {1: text}, fields) < 40
     assert check(form, values, {1: text}, fields[:4], fields[4:]) < 40
     check(form, values, {1: text}, (), fields[:1])
@@ -406,5 +407,5 @@ def test_what_no_column_can_hold() -> None:
     schema = {"type": "record", "name": "R", "fields": fields}
     text = SchemaText("AVRO", json.dumps(schema))
     values = [b"\0\0\0\0\1" + body for body in (b"\2\4\1\0", b"\4\0")]
-    assert check(ValueFormat("avro", "confluent"), values, {1: text}, registered(text).fields) == 2
-    assert check(ValueFormat("avro", "confluent"), values, {1: text}, (), registered(text).fields) == 2
+    assert check(ValueFormat("avro", "confluent"), values, {1: text}, listed(registered(text).fields)) == 2
+    assert check(ValueFormat("avro", "confluent"), values, {1: text}, (), listed(registered(text).fields)) == 2

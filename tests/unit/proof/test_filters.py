@@ -21,7 +21,6 @@ from exporter.proof.rules.expressions import evaluated
 from exporter.proof.rules.filters import Filter
 from exporter.proof.rules.sights import SqlSight
 from exporter.proof.rules.values import Unsure, sql_of
-from tests.unit.shape.rows import columns
 
 CODE = 4
 RECORD = {
@@ -157,8 +156,8 @@ def test_whatever_a_function_does_on_a_row_it_is_that_row_on_which_it_fails(monk
     """It raises anything, ends the process or does not come back: the audit goes on with the others."""
     monkeypatch.setattr(functions, "CALL_SECS", 0.3)
     for name, bad in (("fails_oddly", {1, 2, 3, 4, 5, 6}), ("hangs", {2})):
-        shape = Shape(columns(a="long"), python=f"tests.unit.shape.test_function:{name}", python_version="1",
-                      python_columns=columns(twice="long"))  # fmt: skip
+        shape = Shape(schema(("a", "long")), python=f"tests.unit.shape.test_function:{name}", python_version="1",
+                      python_columns=schema(("twice", "long")))  # fmt: skip
         values = [-1 if name == "hangs" and value == 2 else value for value in range(8)]
         made = functions.SqlFunction(shape).made(pa.table({"a": values}))
         good = [value for _, table in made for value in table.column("twice").to_pylist()]

@@ -15,6 +15,7 @@ from exporter.lake.schema import table_schema
 from exporter.protocol.planned import PLANS_KEPT, PlannedColumns, target_of
 from offsets.ranges import OffsetRange
 from offsets.table_log import TableView, fingerprint_of
+from tests.support.schemas import fields
 
 ROUTING = Routing(TypeFrom("json", "meta.type"), EventTime("json", "at", "ms"), (), new_type="table")
 ALL = Evolutions(Evolution())
@@ -111,16 +112,14 @@ def test_a_plan_that_another_task_has_made_impossible_is_given_up():
     other = PlannedColumns(ROUTING, ALL)
     theirs = view(other.schema_of("order", other.grow("order", EMPTY, seen_of(a="text")).fingerprint), 1)
     fingerprint = planned.grow("order", theirs, seen_of(b=1)).fingerprint
-    fields = {one["name"]: one["type"] for one in json.loads(planned.schema_of("order", fingerprint))["fields"]}
-    assert (fields["a"], fields["b"]) == ("string", "long")
+    kinds = {one["name"]: one["type"] for one in json.loads(planned.schema_of("order", fingerprint))["fields"]}
+    assert (kinds["a"], kinds["b"]) == ("string", "long")
 
 
 def test_a_schema_that_is_known_before_any_record_gives_its_columns():
     """The first file has them already; one that the table has with another type stays as it is there."""
     planned = PlannedColumns(ROUTING, ALL)
-    a, b = ({"name": name, "nullable": False, "metadata": {}} for name in "ab")
-    fields = [{**a, "type": "long"}, {**b, "type": "date"}]
-    planned.foresee("order", fields, "registry:42")
+    planned.foresee("order", fields("a BIGINT NOT NULL, b DATE NOT NULL"), "registry:42")
     before = planned.accept("order", EMPTY).fingerprint
     schema = json.loads(planned.schema_of("order", before))
     mine = {one["name"]: one for one in schema["fields"]}
@@ -130,6 +129,6 @@ def test_a_schema_that_is_known_before_any_record_gives_its_columns():
     assert "b" in names(planned.to_make("order", seen_of()))
     assert "b" not in names(planned.to_make("click", seen_of()))
     other = PlannedColumns(ROUTING, ALL)
-    other.foresee("order", [{**fields[0], "type": "string"}], "registry:43")
+    other.foresee("order", fields("a STRING NOT NULL"), "registry:43")
     kept = json.loads(other.schema_of("order", other.accept("order", view(json.dumps(schema))).fingerprint))
     assert {one["name"]: one["type"] for one in kept["fields"]}["a"] == "long"

@@ -19,6 +19,7 @@ from exporter.registry.source import Registry
 from exporter.stores.memory import MemoryStore
 from offsets.ranges import TopicPartition
 from tests.support.fake_registry import Failure, FakeRegistry, wait_for
+from tests.support.schemas import fields
 
 P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 ENDS = {P0: 100, P1: 50}
@@ -324,7 +325,7 @@ def test_a_recorded_text_that_an_older_version_could_not_read_is_taken_up_again(
     known = Registry(RegistryOptions(), store).known("default")
     for number in (1, 2):
         found = known.text(number)
-        assert found is not None and registered(found).fields[0]["type"] == "date"
+        assert found is not None and registered(found).fields == fields("day DATE")
     lacking = known.text(3)
     assert lacking is not None and "own.proto: File not found" in lacking.why
     with pytest.raises(ConfigError, match="File not found"):

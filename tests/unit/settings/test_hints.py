@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from exporter.core.evolve import Hint
+from exporter.column.types import JSON, DecimalType, ListType, ScalarType
 from exporter.errors import ConfigError
 from exporter.settings.model import Settings
 from exporter.workbench import parse_hints
@@ -20,10 +20,10 @@ def test_a_hint_is_any_type_that_a_column_can_have() -> None:
     text = '"a.b" = "DECIMAL(12,2)", "items[].at" = "timestamp", raw = "ARRAY<JSON>", j = "JSON"'
     assert parse_hints(settings(text)) == {
         "order": {
-            "a.b": Hint("decimal(12,2)"),
-            "items[].at": Hint("timestamp"),
-            "raw": Hint({"type": "array", "elementType": "string", "containsNull": True}, ("element",)),
-            "j": Hint("string", (".",)),
+            "a.b": DecimalType(12, 2),
+            "items[].at": ScalarType("timestamp"),
+            "raw": ListType(JSON),
+            "j": JSON,
         }
     }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -10,19 +9,15 @@ from typing import Any
 import pyarrow as pa
 
 from exporter.arrow.own_columns import SHAPING_SCHEMA
+from exporter.arrow.spark_types import arrow_type
+from exporter.column.spark_json import struct_of
 from exporter.core.shapes import Shape
-from exporter.shape.kinds import arrow_type, spark_field
 from exporter.shape.shaper import OWN, Shaped, Shaper
-
-
-def columns(**kinds: Any) -> str:
-    """Spark schema JSON."""
-    return json.dumps({"type": "struct", "fields": [spark_field(name, kind) for name, kind in kinds.items()]})
 
 
 def decoded(schema_json: str, values: Sequence[dict[str, Any]]) -> pa.Table:
     """As a decoder gives them."""
-    fields = [(one["name"], arrow_type(one["type"])) for one in json.loads(schema_json)["fields"]]
+    fields = [(one.name, arrow_type(one.type)) for one in struct_of(schema_json).fields]
     own = [(OWN[0], pa.string()), (OWN[1], pa.timestamp("us", "UTC"))]
     rows = [{OWN[0]: None, OWN[1]: at, **value} for at, value in enumerate(values)]
     return pa.Table.from_pylist(rows, schema=pa.schema([*fields, *own]))

@@ -12,13 +12,13 @@ from exporter.core.shapes import Shape
 from exporter.errors import ConfigError
 from exporter.shape.shaper import Shaped, Shaper
 from exporter.shape.sql import checked_sql
-from tests.unit.shape.rows import columns, decoded, equal, made, records
+from tests.support.schemas import schema
+from tests.unit.shape.rows import decoded, equal, made, records
 
-DECODED = columns(
-    a="long", b="integer", d="double", m="decimal(6,2)", s="string", u="string", f="boolean", t="timestamp", day="date",
-    l={"type": "array", "elementType": "string", "containsNull": True},
-    p={"type": "struct", "fields": [{"name": "x", "type": "string", "nullable": True, "metadata": {}}]},
-)  # fmt: skip
+DECODED = schema(
+    "a BIGINT, b INT, d DOUBLE, m DECIMAL(6,2), s STRING, u STRING, f BOOLEAN, t TIMESTAMP, day DATE, l ARRAY<STRING>, "
+    "p STRUCT<x: STRING>"
+)
 TEXTS = st.sampled_from(["", "0", "7", "-3", "x", "é😀", "1.5", "2024-02-29", '{"k": 1}', "{", "a,b", "%", "(", " 7 "])
 NUMBERS = st.sampled_from([0, 1, -1, 2, 7, 100, 2**31 - 1])
 VALUES = {

@@ -2,44 +2,30 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
+from exporter.column.ddl import type_ddl
+from exporter.column.spark_json import struct_of
 from exporter.core.shapes import Shape
 from exporter.errors import ConfigError
 from exporter.shape.columns import table_columns
-from exporter.shape.kinds import spark_field
+from tests.support.schemas import schema
+
+DECODED = schema(
+    "a BIGINT, s STRING, day DATE, ts TIMESTAMP, local TIMESTAMP_NTZ, raw BINARY, texts ARRAY<STRING>, "
+    "place STRUCT<city: STRING, height: DECIMAL(10,2)>, tags MAP<STRING, DOUBLE>, flag BOOLEAN"
+)
 
 
-def listed(kind: Any) -> Any:
-    return {"type": "array", "elementType": kind, "containsNull": True}
-
-
-def struct(**fields: Any) -> Any:
-    return {"type": "struct", "fields": [spark_field(name, kind) for name, kind in fields.items()]}
-
-
-def mapped(kind: Any) -> Any:
-    return {"type": "map", "keyType": "string", "valueType": kind, "valueContainsNull": True}
-
-
-DECODED = json.dumps(
-    struct(
-        a="long", s="string", day="date", ts="timestamp", local="timestamp_ntz", raw="binary", texts=listed("string"),
-        place=struct(city="string", height="decimal(10,2)"), tags=mapped("double"), flag="boolean",
-    )
-)  # fmt: skip
-
-
-def columns(shape: Shape, **constants: Any) -> dict[str, Any]:
+def columns(shape: Shape, **constants: Any) -> dict[str, str]:
     """Name -> type of what the table has."""
-    fields = json.loads(table_columns("orders", shape, constants.items()))["fields"]
-    return {one["name"]: one["type"] for one in fields}
+    fields = struct_of(table_columns("orders", shape, constants.items())).fields
+    return {one.name: type_ddl(one.type) for one in fields}
 
 
-def type_of(text: str) -> Any:
+def type_of(text: str) -> str:
     return columns(Shape(DECODED, computed=(("made", text),)))["made"]
 
 
@@ -54,12 +40,12 @@ def refusal(text: str) -> str:
 
 def test_a_table_has_what_is_left_of_the_decoded_columns_what_is_computed_and_the_constants() -> None:
     """In this order; a computed column of a decoded one's name stands in its place, and a function's columns count."""
-    added = json.dumps({"type": "struct", "fields": [spark_field("score", "double")]})
     shape = Shape(
-        json.dumps(struct(id="long", mail="string", note="string")),
-        python="m:f", python_columns=added, computed=(("mail", "sha256(mail)"), ("twice", "score * 2")), drop=("note",),
+        schema("id BIGINT, mail STRING, note STRING"),
+        python="m:f", python_columns=schema("score DOUBLE"),
+        computed=(("mail", "sha256(mail)"), ("twice", "score * 2")), drop=("note",),
     )  # fmt: skip
-    made = {"id": "long", "mail": "string", "score": "double", "twice": "double", "env": "string", "n": "long"}
+    made = {"id": "BIGINT", "mail": "STRING", "score": "DOUBLE", "twice": "DOUBLE", "env": "STRING", "n": "BIGINT"}
     assert columns(shape, env="prod", n=3) == made
     assert list(columns(shape, env="prod", n=3)) == list(made)
 
@@ -67,25 +53,27 @@ def test_a_table_has_what_is_left_of_the_decoded_columns_what_is_computed_and_th
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        ("a + 1", "long"), ("a = 1", "boolean"), ("a::TINYINT", "byte"), ("a::UTINYINT", "short"), ("a::REAL", "float"),
-        ("a::USMALLINT", "integer"), ("a::UINTEGER", "long"), ("a::UBIGINT", "decimal(20,0)"), ("1e3", "double"),
-        ("a::HUGEINT", "decimal(38,0)"), ("a::UHUGEINT", "decimal(38,0)"), ("place.height", "decimal(10,2)"),
-        ("s::UUID", "string"), ("s::ENUM('x', 'y')", "string"), ("s->'$.x'", "string"), ("s->>'$.x'", "string"),
-        ("to_json(place)", "string"), ("raw", "binary"), ("ts::DATE", "date"), ("date_trunc('day', ts)", "timestamp"),
-        ("ts AT TIME ZONE 'Europe/Berlin'", "timestamp_ntz"), ("a::TIMESTAMP_S", "timestamp_ntz"),
-        ("place", struct(city="string", height="decimal(10,2)")), ("tags", mapped("double")),
-        ("texts", listed("string")), ("[1, 2]::INTEGER[2]", listed("integer")),
-        ("{'x': [{'y': a}]}", struct(x=listed(struct(y="long")))), ("_kafka.offset", "long"), ("_key", "binary"),
-        ("_kafka.timestamp", "timestamp"), ("_headers", listed(struct(key="string", value="binary"))),
-        ("decode(list_filter(_headers, lambda h: h.key = 'k')[1].value)", "string"), ("S", "string"),
-        ("list_reduce(texts, lambda x, y: x || y)", "string"), ("[x || s for x in texts if x <> '']", listed("string")),
-        ("list_sum([a])", "decimal(38,0)"), ("split_part(s, '@', 2)", "string"), ("if(a > 1, s, 'y')", "string"),
-        ("CASE WHEN a > 1 THEN s ELSE error('small') END", "string"), ("make_timestamptz(a)", "timestamp"),
-        ("strftime(ts, '%Y')", "string"), ("a -- of the record\n", "long"), ("s LIKE 'a%' OR s IN ('x', s)", "boolean"),
-        ("coalesce(try_cast(s AS INTEGER), -1)", "integer"), ("s COLLATE NOCASE = 'x'", "boolean"),
+        ("a + 1", "BIGINT"), ("a = 1", "BOOLEAN"), ("a::TINYINT", "TINYINT"), ("a::UTINYINT", "SMALLINT"),
+        ("a::REAL", "FLOAT"), ("a::USMALLINT", "INT"), ("a::UINTEGER", "BIGINT"), ("a::UBIGINT", "DECIMAL(20,0)"),
+        ("1e3", "DOUBLE"),
+        ("a::HUGEINT", "DECIMAL(38,0)"), ("a::UHUGEINT", "DECIMAL(38,0)"), ("place.height", "DECIMAL(10,2)"),
+        ("s::UUID", "STRING"), ("s::ENUM('x', 'y')", "STRING"), ("s->'$.x'", "STRING"), ("s->>'$.x'", "STRING"),
+        ("to_json(place)", "STRING"), ("raw", "BINARY"), ("ts::DATE", "DATE"), ("date_trunc('day', ts)", "TIMESTAMP"),
+        ("ts AT TIME ZONE 'Europe/Berlin'", "TIMESTAMP_NTZ"), ("a::TIMESTAMP_S", "TIMESTAMP_NTZ"),
+        ("place", "STRUCT<city: STRING, height: DECIMAL(10,2)>"), ("tags", "MAP<STRING, DOUBLE>"),
+        ("texts", "ARRAY<STRING>"), ("[1, 2]::INTEGER[2]", "ARRAY<INT>"),
+        ("{'x': [{'y': a}]}", "STRUCT<x: ARRAY<STRUCT<y: BIGINT>>>"), ("_kafka.offset", "BIGINT"), ("_key", "BINARY"),
+        ("_kafka.timestamp", "TIMESTAMP"), ("_headers", "ARRAY<STRUCT<key: STRING, value: BINARY>>"),
+        ("decode(list_filter(_headers, lambda h: h.key = 'k')[1].value)", "STRING"), ("S", "STRING"),
+        ("list_reduce(texts, lambda x, y: x || y)", "STRING"), ("[x || s for x in texts if x <> '']", "ARRAY<STRING>"),
+        ("list_sum([a])", "DECIMAL(38,0)"), ("split_part(s, '@', 2)", "STRING"), ("if(a > 1, s, 'y')", "STRING"),
+        ("CASE WHEN a > 1 THEN s ELSE error('small') END", "STRING"), ("make_timestamptz(a)", "TIMESTAMP"),
+        ("strftime(ts, '%Y')", "STRING"), ("a -- of the record\n", "BIGINT"),
+        ("s LIKE 'a%' OR s IN ('x', s)", "BOOLEAN"), ("coalesce(try_cast(s AS INTEGER), -1)", "INT"),
+        ("s COLLATE NOCASE = 'x'", "BOOLEAN"),
     ],
 )  # fmt: skip
-def test_a_computed_column_has_the_type_that_holds_what_its_expression_gives(text: str, kind: Any) -> None:
+def test_a_computed_column_has_the_type_that_holds_what_its_expression_gives(text: str, kind: str) -> None:
     """Spark's own of DuckDB's, the next wider signed one of an unsigned one, and text of what is text to a reader."""
     assert type_of(text) == kind
 
@@ -136,8 +124,8 @@ def test_a_filter_is_a_condition() -> None:
 
 def test_a_column_cannot_be_called_as_a_part_of_the_record_where_sql_sees_both() -> None:
     """`_key` in SQL is the record's; without SQL a column may have the name."""
-    decoded = json.dumps(struct(_KEY="string"))
-    assert columns(Shape(decoded)) == {"_KEY": "string"}
+    decoded = schema("_KEY STRING")
+    assert columns(Shape(decoded)) == {"_KEY": "STRING"}
     with pytest.raises(ConfigError, match="SQL calls a part of the record so"):
         columns(Shape(decoded, where="true"))
 
@@ -145,5 +133,5 @@ def test_a_column_cannot_be_called_as_a_part_of_the_record_where_sql_sees_both()
 def test_computed_columns_see_what_there_was_before_any_was_computed() -> None:
     """So their order says nothing."""
     shape = Shape(DECODED, computed=(("s", "a"), ("made", "s || 'x'")))
-    assert columns(shape)["made"] == "string"
+    assert columns(shape)["made"] == "STRING"
     assert "there is no column made" in refusal("made + 1")

@@ -14,7 +14,7 @@ from exporter.shape import engine
 from exporter.shape.columns import table_columns
 from exporter.shape.evaluated import evaluations_of
 from exporter.shape.sql import checked_sql
-from tests.unit.shape.rows import columns
+from tests.support.schemas import schema
 
 
 @pytest.fixture
@@ -30,9 +30,9 @@ def forgotten() -> Iterator[None]:
 def test_without_duckdb_sql_is_a_setting_that_cannot_be_used(forgotten: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """The message says what to install; a shape without SQL needs none."""
     monkeypatch.setitem(sys.modules, "duckdb", None)
-    assert table_columns("orders", Shape(columns(a="long"), drop=("a",)), [("env", "x")])
+    assert table_columns("orders", Shape(schema("a BIGINT"), drop=("a",)), [("env", "x")])
     with pytest.raises(ConfigError, match="duckdb is not installed") as caught:
-        table_columns("orders", Shape(columns(a="long"), where="a > 1"), [])
+        table_columns("orders", Shape(schema("a BIGINT"), where="a > 1"), [])
     assert caught.value.hint == "pip install 'kafka-delta-exporter[sql]'"
 
 

@@ -17,10 +17,11 @@ from exporter.errors import ConfigError
 from exporter.shape import function
 from exporter.shape.function import check_function
 from exporter.shape.shaper import Shaper
-from tests.unit.shape.rows import columns, decoded, made, records, shaped
+from tests.support.schemas import schema
+from tests.unit.shape.rows import decoded, made, records, shaped
 
-DECODED = columns(a="long", s="string")
-ADDED = columns(twice="long")
+DECODED = schema("a BIGINT, s STRING")
+ADDED = schema("twice BIGINT")
 HERE = "tests.unit.shape.test_function"
 
 
@@ -194,7 +195,7 @@ def test_a_column_that_it_changes_stays_what_the_decoder_made_it() -> None:
 
 def test_a_time_that_readers_of_tables_cannot_read_is_none_for_a_table() -> None:
     """As one that SQL computes."""
-    added = columns(twice="date")
+    added = schema("twice DATE")
     answer = shaped(Shape(DECODED, python=f"{HERE}:counts_days", python_columns=added), rows(1, 2_932_897, -719_163))
     assert [row for row, _ in answer.bad] == [1, 2]
     assert all("lies outside the years 1 to 9999" in why for _, why in answer.bad)

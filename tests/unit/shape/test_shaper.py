@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from typing import Any
@@ -10,14 +9,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from exporter.arrow.spark_types import arrow_type
+from exporter.column.spark_json import struct_of
 from exporter.core.shapes import Shape
 from exporter.formats.schema import arrow_schema
 from exporter.shape.columns import table_columns
-from exporter.shape.kinds import arrow_type, spark_field
 from exporter.shape.shaper import OWN, Shaper
-from tests.unit.shape.rows import columns, decoded, made, records, shaped
+from tests.support.schemas import schema
+from tests.unit.shape.rows import decoded, made, records, shaped
 
-PAIR = columns(a="long", s="string")
+PAIR = schema("a BIGINT, s STRING")
 
 
 def pairs(*values: tuple[Any, Any]) -> list[dict[str, Any]]:
@@ -37,9 +38,9 @@ def test_columns_are_computed_dropped_and_added_in_the_order_that_the_table_is_t
     shape = Shape(PAIR, computed=(("s", "a::VARCHAR || s"), ("n", "length(s)")), drop=("a",))
     answer = shaped(shape, pairs((1, "x"), (2, "yy")), [("env", "prod"), ("v", 3), ("f", 0.5), ("b", True)])
     assert made(answer)[1] == {"s": "2yy", "n": 2, "env": "prod", "v": 3, "f": 0.5, "b": True}
-    told = json.loads(table_columns("t", shape, [("env", "prod"), ("v", 3), ("f", 0.5), ("b", True)]))["fields"]
-    assert answer.table.column_names == [*(one["name"] for one in told), *OWN]
-    assert answer.table.schema.types[:-2] == [arrow_type(one["type"]) for one in told]
+    told = struct_of(table_columns("t", shape, [("env", "prod"), ("v", 3), ("f", 0.5), ("b", True)]))
+    assert answer.table.column_names == [*told.named, *OWN]
+    assert answer.table.schema.types[:-2] == [arrow_type(one.type) for one in told.fields]
 
 
 def test_a_row_on_which_an_expression_fails_is_told_of_and_its_neighbours_are_as_if_it_were_not_there() -> None:
@@ -106,7 +107,7 @@ def test_what_is_known_of_a_record_can_be_used() -> None:
         ("place", "_kafka.topic || '/' || _kafka.partition || '/' || _kafka.\"offset\""), ("k", "decode(_key)"),
         ("trace", "decode(list_filter(_headers, lambda h: h.key = 'trace')[1].value)"), ("at", "_kafka.timestamp"),
     )  # fmt: skip
-    rows = made(shaped(Shape(columns(), computed=computed), [{}, {}]))
+    rows = made(shaped(Shape(schema(""), computed=computed), [{}, {}]))
     at = datetime(1970, 1, 1, tzinfo=timezone.utc)
     assert rows[0] == {"place": "shop/3/0", "k": None, "trace": "h0", "at": at}
     assert rows[1] == {"place": "shop/3/1", "k": "k1", "trace": None, "at": at.replace(second=1)}
@@ -157,25 +158,24 @@ def test_what_an_expression_gives_is_what_the_table_holds_or_a_reason(text: str,
 def test_sql_sees_decoded_columns_in_the_types_that_it_was_checked_with() -> None:
     """For each type that a column can have."""
     scalars = [
-        "boolean", "byte", "short", "integer", "long", "float", "double", "string", "binary", "date", "timestamp",
-        "timestamp_ntz", "decimal(38,0)", "decimal(5,2)",
+        "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "STRING", "BINARY", "DATE", "TIMESTAMP",
+        "TIMESTAMP_NTZ", "DECIMAL(38,0)", "DECIMAL(5,2)",
     ]  # fmt: skip
-    kinds: dict[str, Any] = {f"c{at}": kind for at, kind in enumerate(scalars)}
-    kinds["list"] = {"type": "array", "elementType": "decimal(5,2)", "containsNull": True}
-    kinds["map"] = {"type": "map", "keyType": "string", "valueType": kinds["list"], "valueContainsNull": True}
-    kinds["struct"] = {"type": "struct", "fields": [spark_field("a b", kinds["map"]), spark_field("at", "timestamp")]}
-    schema = columns(**kinds)
+    ddl = [f"c{at} {kind}" for at, kind in enumerate(scalars)]
+    ddl += ["list ARRAY<DECIMAL(5,2)>", "map MAP<STRING, ARRAY<DECIMAL(5,2)>>"]
+    ddl += ["struct STRUCT<`a b`: MAP<STRING, ARRAY<DECIMAL(5,2)>>, at: TIMESTAMP>"]
+    declared = schema(", ".join(ddl))
+    kinds = {one.name: one.type for one in struct_of(declared).fields}
     copies = tuple((f"{name}_copy", name) for name in kinds)
-    fields = json.loads(table_columns("t", Shape(schema, computed=copies), []))["fields"]
-    told = {one["name"]: one["type"] for one in fields}
-    assert {name: told[f"{name}_copy"] for name in kinds} == kinds
+    told = struct_of(table_columns("t", Shape(declared, computed=copies), [])).named
+    assert {name: told[f"{name}_copy"].type for name in kinds} == kinds
     types = tuple((f"{name}_type", f"typeof({name})") for name in kinds)
-    answer = shaped(Shape(schema, computed=(*copies, *types)), [{}])
+    answer = shaped(Shape(declared, computed=(*copies, *types)), [{}])
     (row,) = made(answer)
     assert row["c4_type"] == "BIGINT" and row["c10_type"] == "TIMESTAMP WITH TIME ZONE"
     for name, kind in kinds.items():
         assert answer.table.schema.field(f"{name}_copy").type == arrow_type(kind)
-        assert arrow_type(kind) == arrow_schema(schema, "t", "JSON").field(name).type
+        assert arrow_type(kind) == arrow_schema(declared, "t", "JSON").field(name).type
 
 
 def test_no_rows_are_none() -> None:
@@ -190,7 +190,7 @@ def test_a_fault_of_the_engine_is_no_rows_own() -> None:
     import duckdb
 
     shaper = Shaper(Shape(PAIR, computed=(("n", "a + 1"),)), [])
-    table = decoded(columns(a="string", s="string"), [{"a": "x", "s": "y"}])  # not as it was checked
+    table = decoded(schema("a STRING, s STRING"), [{"a": "x", "s": "y"}])  # not as it was checked
     with pytest.raises(duckdb.BinderException):
         shaper.shaped(table, records(1))
 

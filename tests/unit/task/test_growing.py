@@ -29,6 +29,7 @@ from exporter.protocol.planned import PlannedColumns
 from exporter.task.growing import AGAIN_MAX, WIDENING_TRIES_MAX, Growing, fitted
 from offsets.ranges import OffsetRange, TopicPartition
 from offsets.table_log import TableView, fingerprint_of
+from tests.support.schemas import fields, whole
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 SCHEMA = table_schema(NO_COLUMNS)
@@ -134,8 +135,7 @@ class Columns:
 
     def of_key(self, key: str, schemas: Any, topic: str) -> Any:
         self.asked.append(key)
-        kind = "timestamp_ntz" if key == "99" else "decimal(9,2)"
-        return [{"name": f"c{key}", "type": kind, "nullable": True, "metadata": {}}] if key != "0" else []
+        return fields(f"c{key} {'TIMESTAMP_NTZ' if key == '99' else 'DECIMAL(9,2)'}") if key != "0" else ()
 
     def of_type(self, event_type: str, topic: str = "") -> Any:
         return ()
@@ -224,7 +224,7 @@ class Promoting:
 
     def __init__(self) -> None:
         a, b = self.of_key("1", None, "t")
-        schema = known_beforehand(table_schema(json.dumps({"type": "struct", "fields": [b]})), [a], "schema 1")
+        schema = known_beforehand(table_schema(whole([b])), [a], "schema 1")
         self.now = replace(VIEW, schema_json=schema, fingerprint=fingerprint_of("f", schema))
         self.known = knowing(self)
         assert self.known.accept("order", self.now) == ""
@@ -232,8 +232,8 @@ class Promoting:
         self.fails: Exception | None = None
 
     def of_key(self, key: str, schemas: Any, topic: str) -> Any:
-        kinds = {"1": "integer", "2": "long", "3": "double"}
-        return [{"name": name, "type": kinds[key], "nullable": True, "metadata": {}} for name in ("a", "b")]
+        kind = {"1": "INT", "2": "BIGINT", "3": "DOUBLE"}[key]
+        return fields(f"a {kind}, b {kind}")
 
     def of_type(self, event_type: str, topic: str = "") -> Any:
         return ()
@@ -332,7 +332,7 @@ def test_of_types_that_are_topics_each_has_what_its_own_format_asks_for() -> Non
     changes = replace(JSON, envelope="debezium")
     routing = replace(ROUTING, type_from=TypeFrom("topic"), topic_formats=(("db", changes),))
     planned = PlannedColumns(routing, Evolutions())
-    assert [[one["name"] for one in planned.of_record(name)] for name in ("db", "plain")] == [[CDC], []]
+    assert [[one.name for one in planned.of_record(name)] for name in ("db", "plain")] == [[CDC], []]
 
 
 def names_of(known: KnownTables) -> list[str]:

@@ -20,6 +20,7 @@ from exporter.formats.avro.semantic import SEMANTIC
 from exporter.formats.format import Read
 from exporter.formats.registered import Registered, registered, registered_files
 from tests.support.avro_oracle import random_body, random_spec, written
+from tests.support.schemas import fields, whole
 from tests.support.typed_values import plain
 
 PLAIN = Routing(TypeFrom("topic"), EventTime("record"), ())
@@ -30,15 +31,14 @@ def text_of(**fields: Any) -> SchemaText:
     return SchemaText("AVRO", json.dumps({"type": "record", "name": "shop.R", "fields": made}))
 
 
-def struct(**kinds: Any) -> dict[str, Any]:
-    fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in kinds.items()]
-    return {"type": "struct", "fields": fields}
+def columns(ddl: str) -> Any:
+    return fields(f"x {ddl}")
 
 
 def read(text: SchemaText, found: Registered, bodies: list[bytes], semantic: Any = "none") -> Read:
     """Bodies in a table of exactly the columns that were found."""
     form = Avro(ValueFormat("avro", "confluent", semantic_types=semantic), KnownSchemas({1: [text]}))
-    spark = json.dumps({"type": "struct", "fields": list(found.fields)})
+    spark = whole(found.fields)
     values = pa.array([b"\0\0\0\0\1" + body for body in bodies], pa.binary())
     return form.reader("order", form.schema(spark, "order"), PLAIN).read(values)
 
@@ -53,63 +53,63 @@ def logical(kind: str, name: str, **more: Any) -> dict[str, Any]:
 
 UUID = bytes(range(16))
 LINES: list[tuple[Any, Any, bytes, Any]] = [
-    ("boolean", "boolean", b"\1", True),
-    ("int", "integer", b"\2", 1),
-    ("long", "long", b"\2", 1),
-    ("float", "float", bytes(4), 0.0),
-    ("double", "double", bytes(8), 0.0),
-    ("bytes", "binary", b"\2a", b"a"),
-    ("string", "string", b"\2a", "a"),
-    (named("enum", symbols=["A"]), "string", b"\0", "A"),
-    (named("fixed", size=2), "binary", b"ab", b"ab"),
-    (logical("int", "date"), "date", b"\2", 1),
-    (logical("int", "time-millis"), "integer", b"\2", 1),
-    (logical("long", "time-micros"), "long", b"\2", 1),
-    (logical("long", "timestamp-millis"), "timestamp", b"\2", 1000),
-    (logical("long", "timestamp-micros"), "timestamp", b"\2", 1),
-    (logical("long", "timestamp-nanos"), "timestamp", written(1999), 1),
-    (logical("long", "local-timestamp-millis"), "timestamp_ntz", b"\2", 1000),
-    (logical("long", "local-timestamp-micros"), "timestamp_ntz", b"\2", 1),
-    (logical("long", "local-timestamp-nanos"), "timestamp_ntz", written(1999), 1),
-    (logical("bytes", "decimal", precision=4, scale=2), "decimal(4,2)", b"\2\1", Decimal("0.01")),
-    (logical("bytes", "decimal", precision=38), "decimal(38,0)", b"\2\1", Decimal(1)),
-    (named("fixed", size=2, logicalType="decimal", precision=4, scale=2), "decimal(4,2)", b"\0\1", Decimal("0.01")),
-    (logical("bytes", "big-decimal"), "binary", b"\2a", b"a"),
-    (logical("string", "uuid"), "string", b"\2a", "a"),
-    (named("fixed", size=16, logicalType="uuid"), "string", UUID, "00010203-0405-0607-0809-0a0b0c0d0e0f"),
-    (named("fixed", size=12, logicalType="duration"), "binary", bytes(12), bytes(12)),
-    (named("record", fields=[{"name": "a", "type": "int"}]), struct(a="integer"), b"\2", {"a": 1}),
+    ("boolean", "BOOLEAN", b"\1", True),
+    ("int", "INT", b"\2", 1),
+    ("long", "BIGINT", b"\2", 1),
+    ("float", "FLOAT", bytes(4), 0.0),
+    ("double", "DOUBLE", bytes(8), 0.0),
+    ("bytes", "BINARY", b"\2a", b"a"),
+    ("string", "STRING", b"\2a", "a"),
+    (named("enum", symbols=["A"]), "STRING", b"\0", "A"),
+    (named("fixed", size=2), "BINARY", b"ab", b"ab"),
+    (logical("int", "date"), "DATE", b"\2", 1),
+    (logical("int", "time-millis"), "INT", b"\2", 1),
+    (logical("long", "time-micros"), "BIGINT", b"\2", 1),
+    (logical("long", "timestamp-millis"), "TIMESTAMP", b"\2", 1000),
+    (logical("long", "timestamp-micros"), "TIMESTAMP", b"\2", 1),
+    (logical("long", "timestamp-nanos"), "TIMESTAMP", written(1999), 1),
+    (logical("long", "local-timestamp-millis"), "TIMESTAMP_NTZ", b"\2", 1000),
+    (logical("long", "local-timestamp-micros"), "TIMESTAMP_NTZ", b"\2", 1),
+    (logical("long", "local-timestamp-nanos"), "TIMESTAMP_NTZ", written(1999), 1),
+    (logical("bytes", "decimal", precision=4, scale=2), "DECIMAL(4,2)", b"\2\1", Decimal("0.01")),
+    (logical("bytes", "decimal", precision=38), "DECIMAL(38,0)", b"\2\1", Decimal(1)),
+    (named("fixed", size=2, logicalType="decimal", precision=4, scale=2), "DECIMAL(4,2)", b"\0\1", Decimal("0.01")),
+    (logical("bytes", "big-decimal"), "BINARY", b"\2a", b"a"),
+    (logical("string", "uuid"), "STRING", b"\2a", "a"),
+    (named("fixed", size=16, logicalType="uuid"), "STRING", UUID, "00010203-0405-0607-0809-0a0b0c0d0e0f"),
+    (named("fixed", size=12, logicalType="duration"), "BINARY", bytes(12), bytes(12)),
+    (named("record", fields=[{"name": "a", "type": "int"}]), "STRUCT<a: INT>", b"\2", {"a": 1}),
     (
         {"type": "array", "items": "int"},
-        {"type": "array", "elementType": "integer", "containsNull": True},
+        "ARRAY<INT>",
         b"\2\2\0",
         [1],
     ),
     (
         {"type": "map", "values": "int"},
-        {"type": "map", "keyType": "string", "valueType": "integer", "valueContainsNull": True},
+        "MAP<STRING, INT>",
         b"\2\2a\2\0",
         [("a", 1)],
     ),
-    (["null", "long"], "long", b"\2\2", 1),
-    (["long"], "long", b"\0\2", 1),
-    (["int", "long"], "long", b"\0\2", 1),
-    (["double", "null", "float"], "double", b"\4" + bytes(4), 0.0),
+    (["null", "long"], "BIGINT", b"\2\2", 1),
+    (["long"], "BIGINT", b"\0\2", 1),
+    (["int", "long"], "BIGINT", b"\0\2", 1),
+    (["double", "null", "float"], "DOUBLE", b"\4" + bytes(4), 0.0),
     (
         ["null", "int", "string"],
-        struct(member_int="integer", member_string="string"),
+        "STRUCT<member_int: INT, member_string: STRING>",
         b"\4\2a",
         {"member_int": None, "member_string": "a"},
     ),
     (
         ["int", "float"],
-        struct(member_int="integer", member_float="float"),
+        "STRUCT<member_int: INT, member_float: FLOAT>",
         b"\0\2",
         {"member_int": 1, "member_float": None},
     ),
     (
         [named("record", fields=[{"name": "a", "type": "int"}]), "bytes"],
-        struct(member_n=struct(a="integer"), member_bytes="binary"),
+        "STRUCT<member_n: STRUCT<a: INT>, member_bytes: BINARY>",
         b"\0\2",
         {"member_n": {"a": 1}, "member_bytes": None},
     ),
@@ -122,7 +122,7 @@ def test_each_type_has_its_column_and_is_read_into_it(line: tuple[Any, Any, byte
     kind, column, body, expected = line
     text = text_of(x=kind)
     found = registered(text)
-    assert (found.name, found.fields, found.refused) == ("shop.R", struct(x=column)["fields"], {})
+    assert (found.name, found.fields, found.refused) == ("shop.R", columns(column), {})
     got = read(text, found, [body])
     assert not got.refused and got.rescued.to_pylist() == [None]
     assert plain(got.columns[0]) == [expected]
@@ -167,7 +167,7 @@ def test_what_no_column_holds_is_left_out_and_told(kind: Any, path: str, why: st
     """By its path. What there is of it in a record goes where unknown fields go."""
     text = text_of(x=kind, y="int")
     found = registered(text)
-    assert found.fields == struct(y="integer")["fields"] and found.refused[path] == why
+    assert found.fields == fields("y INT") and found.refused[path] == why
     got = read(text, found, [body + b"\2"])
     assert not got.refused and got.columns[0].to_pylist() == [1] and got.rescued.to_pylist() == [rescued]
 
@@ -176,9 +176,9 @@ def test_names_that_no_column_can_have_are_left_out() -> None:
     """Ours, and what is equal but for case, at each level."""
     inside = {"type": "record", "name": "I", "fields": [{"name": "a", "type": "int"}, {"name": "A", "type": "int"}]}
     found = registered(text_of(_kafka="int", _rescued="int", id="long", ID="int", x=inside))
-    assert found.fields == struct(id="long", x=struct(a="integer"))["fields"]
+    assert found.fields == fields("id BIGINT, x STRUCT<a: INT>")
     assert sorted(found.refused) == ["$.ID", "$._kafka", "$._rescued", "$.x.A"]
-    check_columns(json.dumps({"type": "struct", "fields": found.fields}), "order")
+    check_columns(whole(found.fields), "order")
 
 
 def deep(levels: int) -> Any:
@@ -240,7 +240,7 @@ def test_files_give_columns_by_full_name() -> None:
     inside = {"type": "record", "name": "Item", "fields": [{"name": "price", "type": "int"}]}
     form = ValueFormat("avro", schemas=(("a.avsc", text_of(item=inside).text),), message="shop.Item")
     found = registered_files(form)
-    assert list(found) == ["shop.Item", "shop.R"] and found["shop.Item"].fields == struct(price="integer")["fields"]
+    assert list(found) == ["shop.Item", "shop.R"] and found["shop.Item"].fields == fields("price INT")
     assert registered_files(ValueFormat("avro")) == {}
 
 
@@ -252,28 +252,28 @@ def connect(kind: str, name: str, **more: Any) -> dict[str, Any]:
 
 
 MEANT: list[tuple[Any, str, bytes, Any]] = [
-    (connect("int", "io.debezium.time.Date"), "date", b"\2", 1),
-    (connect("long", "io.debezium.time.Timestamp"), "timestamp", b"\2", 1000),
-    (connect("long", "io.debezium.time.MicroTimestamp"), "timestamp", b"\2", 1),
-    (connect("long", "io.debezium.time.NanoTimestamp"), "timestamp", written(1999), 1),
-    (connect("string", "io.debezium.time.ZonedTimestamp"), "timestamp", b"\x281970-01-01T00:00:01Z", 1_000_000),
-    (connect("int", "org.apache.kafka.connect.data.Date", logicalType="date"), "date", b"\2", 1),
+    (connect("int", "io.debezium.time.Date"), "DATE", b"\2", 1),
+    (connect("long", "io.debezium.time.Timestamp"), "TIMESTAMP", b"\2", 1000),
+    (connect("long", "io.debezium.time.MicroTimestamp"), "TIMESTAMP", b"\2", 1),
+    (connect("long", "io.debezium.time.NanoTimestamp"), "TIMESTAMP", written(1999), 1),
+    (connect("string", "io.debezium.time.ZonedTimestamp"), "TIMESTAMP", b"\x281970-01-01T00:00:01Z", 1_000_000),
+    (connect("int", "org.apache.kafka.connect.data.Date", logicalType="date"), "DATE", b"\2", 1),
     (
         connect("long", "org.apache.kafka.connect.data.Timestamp", logicalType="timestamp-millis"),
-        "timestamp",
+        "TIMESTAMP",
         b"\2",
         1000,
     ),
-    (connect("int", "org.apache.kafka.connect.data.Time", logicalType="time-millis"), "integer", b"\2", 1),
+    (connect("int", "org.apache.kafka.connect.data.Time", logicalType="time-millis"), "INT", b"\2", 1),
     (
         connect("bytes", "org.apache.kafka.connect.data.Decimal", logicalType="decimal", precision=64, scale=2),
-        "decimal(38,2)",
+        "DECIMAL(38,2)",
         b"\2\1",
         Decimal("0.01"),
     ),
     (
         connect("bytes", "org.apache.kafka.connect.data.Decimal", **{"connect.parameters": {"scale": "3"}}),
-        "decimal(38,3)",
+        "DECIMAL(38,3)",
         b"\2\1",
         Decimal("0.001"),
     ),
@@ -286,12 +286,12 @@ def test_connect_s_names_count_if_they_are_asked_for(line: tuple[Any, str, bytes
     kind, column, body, expected = line
     text = text_of(x=["null", kind])
     found = registered(text, "", "connect")
-    assert found.fields == struct(x=column)["fields"]
+    assert found.fields == columns(column)
     got = read(text, found, [b"\2" + body, b"\0"], "connect")
     assert not got.refused and plain(got.columns[0]) == [expected, None]
     if "logicalType" not in kind:
-        stored = {"int": "integer", "bytes": "binary"}.get(kind["type"], kind["type"])
-        assert registered(text).fields == struct(x=stored)["fields"]
+        stored = {"long": "BIGINT", "bytes": "BINARY"}.get(kind["type"], kind["type"])
+        assert registered(text).fields == columns(stored)
 
 
 def test_every_name_of_connect_s_has_a_line() -> None:

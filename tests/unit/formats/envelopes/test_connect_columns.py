@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from exporter.formats.envelopes.connect import schemas_in
 from exporter.formats.envelopes.connect_columns import connect_columns
 from exporter.formats.schema_columns import FromSchemas
 from offsets.ranges import TopicPartition
+from tests.support.schemas import whole
 from tests.unit.formats.protobuf.test_columns import short
 
 TP = TopicPartition("t", 0)
@@ -77,12 +79,11 @@ def test_each_type_of_connect_has_its_column_which_holds_its_values(name: str, d
     text = json.dumps(schema_of(name)).encode()
     found = connect_columns(text, debezium)
     kind = KINDS[name][2 if debezium else 1]
-    assert [short(one["type"]) for one in found.fields] == ([] if kind is None else [kind])
+    assert [short(one.type) for one in found.fields] == ([] if kind is None else [kind])
     assert bool(found.refused) == (kind is None)
     form = ValueFormat("connect_json", semantic_types="connect" if debezium else "none")
     routing = Routing(TypeFrom("topic"), EventTime("record"), (("t", NOTHING),), value_format=form)
-    evolved = [{**one, "metadata": {EVOLVED: "schema of the record"}} for one in found.fields]
-    table = json.dumps({"type": "struct", "fields": evolved})
+    table = whole(replace(one, metadata={EVOLVED: "schema of the record"}) for one in found.fields)
     decoder = Decoder.of("t", routing, combined(NOTHING, table), topic="t")
     values = pa.array([value_of(schema_of(name), {name: KINDS[name][3]})], pa.binary())
     decoded = decoder.decode(values, pa.array([1_741_608_000_000_000], pa.timestamp("us", "UTC")))
@@ -103,7 +104,7 @@ def test_of_an_envelope_the_row_counts() -> None:
                         (FORM, ["before", "after", "op"])):  # fmt: skip
         columns = FromSchemas(Routing(TypeFrom("topic"), EventTime("record"), (), value_format=form))
         found = columns.of_key(CARRIED + json.dumps(envelope), KnownSchemas(), "t")
-        assert [one["name"] for one in found] == names
+        assert [one.name for one in found] == names
         assert not columns.of_key(f"{CARRIED}?", KnownSchemas(), "t")
     with pytest.raises(ConfigError, match="cannot be used"):
         connect_columns(b"[]", False)

@@ -15,7 +15,7 @@ from typing import Any
 import fastavro
 import pytest
 
-from exporter.core.ddl import ddl_schema
+from exporter.column.ddl import ddl_schema
 from exporter.core.value_format import ValueFormat
 from tests.support.decoded_rows import decode_all, routing_of, rows_of
 from tests.support.envelope_samples import AT_MS, KAFKA_US, NOT_SENT, POSTGRES, UNAVAILABLE, VALUES, changed, text

@@ -30,6 +30,7 @@ from tests.support.envelope_samples import (
     partial,
     text,
 )
+from tests.support.schemas import fields
 
 NULL_TEXT, NULL_LONG = ["null", "string"], ["null", "long"]
 
@@ -207,9 +208,7 @@ def test_what_is_no_envelope_is_refused_by_writer() -> None:
 
 def test_the_columns_of_an_envelope_are_those_of_its_row() -> None:
     """Of an image that there is; a document's are not known; without an envelope all are."""
-    row = [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]
-    image = {"type": "struct", "fields": row}
-    fields = [{"name": name, "type": kind} for name, kind in (("op", "string"), ("before", image), ("after", image))]
-    assert unwrapped(fields, "debezium") == row and unwrapped(fields[:2], "debezium") == row
-    assert unwrapped(fields, "none") == fields
-    assert unwrapped(fields, "debezium_mongo") == unwrapped(fields[:1], "debezium") == ()
+    row, all_of_it = fields("id BIGINT"), fields("op STRING, before STRUCT<id: BIGINT>, after STRUCT<id: BIGINT>")
+    assert unwrapped(all_of_it, "debezium") == row and unwrapped(all_of_it[:2], "debezium") == row
+    assert unwrapped(all_of_it, "none") == all_of_it
+    assert unwrapped(all_of_it, "debezium_mongo") == unwrapped(all_of_it[:1], "debezium") == ()

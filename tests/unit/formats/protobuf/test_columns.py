@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from google.protobuf import descriptor_pb2
 
+from exporter.column.spark_json import name_of
+from exporter.column.types import Fold
 from exporter.core.schemas import SchemaText
 from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
@@ -42,13 +44,13 @@ LINES: dict[str, Any] = {
 """Column of the message with every kind of field -> its Spark type, in short."""
 
 
-def short(kind: Any) -> Any:
-    """A Spark type as it is written above."""
-    if isinstance(kind, str):
-        return kind
-    if kind["type"] == "struct":
-        return {field["name"]: short(field["type"]) for field in kind["fields"]}
-    return [short(kind["elementType"])] if kind["type"] == "array" else {MAP: short(kind["valueType"])}
+short: Fold[Any] = Fold(
+    scalar=lambda one: one.name,
+    struct=lambda _, parts: {one.name: part for one, part in parts},
+    list=lambda _, inner: [inner],
+    map=lambda _, key, inner: {MAP: inner},
+)
+"""A type as it is written above."""
 
 
 def registered(text: str, place: str = "") -> Registered:
@@ -60,22 +62,22 @@ def test_each_kind_of_field_has_its_type(name: str) -> None:
     """As the handbook's table has it; every column may be null."""
     found = registered(EVERY)
     assert found.name == "every.Every"
-    (field,) = (one for one in found.fields if one["name"] == name)
-    assert short(field["type"]) == LINES[name] and field["nullable"] is True
+    (field,) = (one for one in found.fields if one.name == name)
+    assert short(field.type) == LINES[name] and field.nullable is True
 
 
 def test_a_message_without_fields_is_no_column_and_its_values_are_kept_as_unknown() -> None:
     """No table can hold a struct without fields; that it was there is told all the same."""
     found = registered(EVERY)
     assert dict(found.refused) == {"$.empty": "no field of it can be one of a column"}
-    assert "empty" not in [field["name"] for field in found.fields]
+    assert "empty" not in [field.name for field in found.fields]
 
 
 def test_a_message_inside_of_another_has_its_place() -> None:
     """Counted in the file, then in the message."""
     text = "syntax = \"proto3\"; message A { int32 x = 1; message B { bool y = 1; } } message C { A.B b = 1; }"
     assert [registered(text, place).name for place in ("", "0", "0.0", "1")] == ["A", "A", "A.B", "C"]
-    assert [field["name"] for field in registered(text, "0.0").fields] == ["y"]
+    assert [field.name for field in registered(text, "0.0").fields] == ["y"]
     with pytest.raises(ConfigError, match="no message 2"):
         registered(text, "2")
 
@@ -85,7 +87,7 @@ def test_names_that_readers_take_for_one_another_are_left_out() -> None:
     found = registered("syntax = \"proto3\"; message A { int32 x = 1; int32 X = 2; int32 _rescued = 3; B b = 4; }"
                        "message B { int32 _rescued = 1; string S = 2; string s = 3; }")  # fmt: skip
     assert {*found.refused} == {"$.X", "$._rescued", "$.b.s"}
-    assert [field["name"] for field in found.fields] == ["x", "b"]
+    assert [field.name for field in found.fields] == ["x", "b"]
 
 
 KEPT = {
@@ -117,8 +119,7 @@ def test_a_message_in_itself_has_no_column_there_and_all_else_has(case: str) -> 
     text, refused, columns = KEPT[case]
     found = registered(f'syntax = "proto3"; {text}')
     assert found.refused.items() >= refused.items()
-    kinds = [(one["name"], one["type"]) for one in found.fields]
-    assert [(name, kind if isinstance(kind, str) else kind["type"]) for name, kind in kinds] == columns
+    assert [(one.name, name_of(one.type)) for one in found.fields] == columns
 
 
 def test_a_group_is_refused_with_its_path() -> None:
@@ -148,7 +149,7 @@ def test_a_message_that_only_calls_itself_a_timestamp_or_a_wrapper_is_a_struct()
                         type_name=f".google.protobuf.{name}")  # fmt: skip
     text = base64.b64encode(descriptor_pb2.FileDescriptorSet(file=files).SerializeToString()).decode()
     found = registered_columns(SchemaText("PROTOBUF", text))
-    assert [short(field["type"]) for field in found.fields] == [{"x": "string", "y": "string"}] * 2
+    assert [short(field.type) for field in found.fields] == [{"x": "string", "y": "string"}] * 2
 
 
 def test_a_message_that_only_calls_itself_an_entry_is_refused() -> None:

@@ -1,23 +1,22 @@
-"""Columns as DDL -> Spark's schema, by a parser of our own: Spark's knows no type JSON, and needs a JVM. Pure.
+"""Columns as DDL, read and written, by a parser of our own: Spark's knows no type JSON, and needs a JVM. Pure.
 
     columns := column, ...  |  STRUCT<column, ...>
     column  := name [:] type [NOT NULL] [COMMENT 'text']
     type    := a word | DECIMAL(p, s) | VARCHAR(n) | CHAR(n) | ARRAY<type> | MAP<type, type> | STRUCT<column, ...>
 
-What both know is the same text, byte for byte: it is in fingerprints. A column of the type JSON is a text, and says so:
-
-    payload JSON      payload: string, metadata {"exporter.json": "."}
-    xs ARRAY<JSON>    xs: array of string, metadata {"exporter.json": "element"}
+What both know is the same text, byte for byte, in Spark's JSON: it is in fingerprints.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import NamedTuple, TypeVar
 
-from exporter.core.columns import JSON_TEXT
+from exporter.column.scalars import SCALARS, spelling
+from exporter.column.spark_json import text_of
+from exporter.column.types import DecimalType, Field, Fold, ListType, MapType, ScalarType, StructType, Type
 
 _TOKEN = re.compile(
     r"""(?P<blank>\s+|--[^\r\n]*)"""
@@ -31,17 +30,17 @@ _TOKEN = re.compile(
 )
 _COMMENT = re.compile(r"/\*(?!\+)|\*/")
 _WORDS = {
-    "BOOLEAN": "boolean", "TINYINT": "byte", "BYTE": "byte", "SMALLINT": "short", "SHORT": "short", "INT": "integer",
-    "INTEGER": "integer", "BIGINT": "long", "LONG": "long", "FLOAT": "float", "REAL": "float", "DOUBLE": "double",
-    "DATE": "date", "TIMESTAMP": "timestamp", "TIMESTAMP_NTZ": "timestamp_ntz", "TIMESTAMP_LTZ": "timestamp",
-    "STRING": "string", "BINARY": "binary",
+    **{spelt.ddl: name for name, spelt in SCALARS.items()},
+    "BYTE": "byte", "SHORT": "short", "INTEGER": "integer", "LONG": "long", "REAL": "float",
+    "TIMESTAMP_LTZ": "timestamp",
 }  # fmt: skip
 _DECIMALS = ("DECIMAL", "DEC", "NUMERIC")
 _TEXTS = {"VARCHAR": "varchar", "CHAR": "char", "CHARACTER": "char"}
 _DIGITS_MAX = 38
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
 """What stands for a character behind a backslash; any other one stands for itself."""
-_KINDS = {*_WORDS, *_DECIMALS, *_TEXTS, "ARRAY", "MAP", "STRUCT", "JSON"}
+_KINDS = {*_WORDS, *_DECIMALS, *_TEXTS, "ARRAY", "MAP", "STRUCT"}
 T = TypeVar("T")
 
 
@@ -55,13 +54,38 @@ class _Token(NamedTuple):
     at: int
 
 
-def ddl_schema(ddl: str) -> str:
-    """Spark schema JSON, as Spark writes it. Raises NotColumns."""
+def struct_of_ddl(ddl: str) -> StructType:
+    """Raises NotColumns."""
     try:
-        fields = _Columns(ddl).whole()
+        return _Columns(ddl).whole()
     except RecursionError:
         raise NotColumns("too many types in one another") from None
-    return json.dumps({"type": "struct", "fields": fields}, separators=(",", ":"), sort_keys=True)
+
+
+def ddl_schema(ddl: str) -> str:
+    """Spark schema JSON, as Spark writes it. Raises NotColumns."""
+    return text_of(struct_of_ddl(ddl), sort_keys=True)
+
+
+def ddl_of(fields: Iterable[Field]) -> list[str]:
+    """Each column as one text: `items ARRAY<STRUCT<sku: STRING>>`."""
+    return [f"{quoted(one.name)} {type_ddl(one.type)}" for one in fields]
+
+
+def quoted(name: str) -> str:
+    """A column's name as DDL takes it."""
+    return name if _PLAIN.fullmatch(name) else "`" + name.replace("`", "``") + "`"
+
+
+type_ddl = Fold[str](
+    scalar=lambda one: spelling(one).ddl,
+    struct=lambda _, parts: f"STRUCT<{', '.join(f'{quoted(one.name)}: {part}' for one, part in parts)}>",
+    list=lambda _, inner: f"ARRAY<{inner}>",
+    map=lambda _, key, inner: f"MAP<{key}, {inner}>",
+)
+"""A type, as the settings take it."""
+short_ddl = replace(type_ddl, struct=lambda *_: "STRUCT")
+"""The same without what is in its structs."""
 
 
 class _Columns:
@@ -70,35 +94,31 @@ class _Columns:
     def __init__(self, ddl: str) -> None:
         self._tokens = [*reversed([*_tokens(ddl)])]
 
-    def whole(self) -> list[dict[str, Any]]:
+    def whole(self) -> StructType:
         """Its columns; none of an empty text."""
-        fields: list[dict[str, Any]] = []
         if not self._tokens:
-            return fields
+            return StructType()
         if self._is("STRUCT") and self._tokens[-2:-1] and self._tokens[-2].text == "<":
             self._next()
-            fields = self._struct()["fields"]
+            found = self._struct()
         else:
-            fields = self._fields()
+            found = self._fields()
         if self._tokens:
             raise self._wrong("a comma or the end is due")
-        return fields
+        return found
 
-    def _fields(self) -> list[dict[str, Any]]:
+    def _fields(self) -> StructType:
         fields = [self._field()]
         while self._skips(","):
             fields.append(self._field())
-        return fields
+        return StructType(tuple(fields))
 
-    def _field(self) -> dict[str, Any]:
+    def _field(self) -> Field:
         name = self._name()
         self._skips(":")
-        texts: list[str] = []
-        kind = self._type("", texts)
+        kind = self._type()
         nullable = not (self._skips("NOT") and self._needs("NULL"))
-        metadata = {"comment": self._text()} if self._skips("COMMENT") else {}
-        metadata |= {JSON_TEXT: ",".join(texts)} if texts else {}
-        return {"name": name, "type": kind, "nullable": nullable, "metadata": metadata}
+        return Field(name, kind, nullable, {"comment": self._text()} if self._skips("COMMENT") else {})
 
     def _name(self) -> str:
         if not self._tokens or self._tokens[-1].kind not in ("quoted", "word"):
@@ -106,37 +126,31 @@ class _Columns:
         kind, text, _ = self._next()
         return text[1:-1].replace("``", "`") if kind == "quoted" else text
 
-    def _type(self, path: str, texts: list[str] | None) -> Any:
-        """texts: gets where texts of JSON are, from the nearest field; None of a map's keys, which can be none."""
+    def _type(self) -> Type:
         if not self._tokens or (word := self._tokens[-1].text.upper()) not in _KINDS:
             raise self._wrong("a type is due")
         self._next()
         if word == "ARRAY":
-            inner = self._inside(lambda: self._type(_below(path, "element"), texts))
-            return {"type": "array", "elementType": inner, "containsNull": True}
+            return ListType(self._inside(self._type))
         if word == "MAP":
-            key, value = self._inside(lambda: self._entry(path, texts))
-            return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": True}
+            return self._inside(self._map)
         if word == "STRUCT":
             return self._struct()
-        if word == "JSON" and texts is not None:
-            texts.append(path or ".")
-            return "string"
         if word in _DECIMALS:
             return self._decimal()
         if word in _TEXTS:
-            return f"{_TEXTS[word]}({self._numbers(1)[0]})"
+            return ScalarType(f"{_TEXTS[word]}({self._numbers(1)[0]})")
         if word == "TIMESTAMP" and self._skips("WITHOUT"):
-            return "timestamp_ntz" if self._needs("TIME") and self._needs("ZONE") else ""
-        return _WORDS.get(word, word.lower())
+            return ScalarType("timestamp_ntz" if self._needs("TIME") and self._needs("ZONE") else "")
+        return ScalarType(_WORDS[word])
 
-    def _entry(self, path: str, texts: list[str] | None) -> tuple[Any, Any]:
-        key = self._type("", None)
+    def _map(self) -> MapType:
+        key = self._type()
         self._needs(",")
-        return key, self._type(_below(path, "value"), texts)
+        return MapType(key, self._type())
 
-    def _struct(self) -> dict[str, Any]:
-        return {"type": "struct", "fields": self._inside(lambda: [] if self._is(">") else self._fields())}
+    def _struct(self) -> StructType:
+        return self._inside(lambda: StructType() if self._is(">") else self._fields())
 
     def _inside(self, read: Callable[[], T]) -> T:
         """What stands between < and >."""
@@ -145,12 +159,12 @@ class _Columns:
         self._needs(">")
         return found
 
-    def _decimal(self) -> str:
+    def _decimal(self) -> DecimalType:
         at = self._tokens[-1] if self._tokens else None
         digits, scale = [*(numbers := self._numbers(2) if self._is("(") else []), *(10, 0)[len(numbers) :]]
         if not 0 < digits <= _DIGITS_MAX or scale > digits:
             raise self._wrong(f"a decimal has 1 to {_DIGITS_MAX} digits, as many of them behind the point at most", at)
-        return f"decimal({digits},{scale})"
+        return DecimalType(digits, scale)
 
     def _numbers(self, most: int) -> list[int]:
         """What stands in parentheses: at most so many."""
@@ -232,7 +246,3 @@ def _meant(token: _Token) -> str:
         raise NotColumns(f"at {token.text!r} (character {token.at + 1}): write the character instead of its number")
     said = re.compile(rf"\\(.)|{quote}{quote}", re.DOTALL)
     return said.sub(lambda found: quote if found[1] is None else _ESCAPED.get(found[1], found[1]), inner)
-
-
-def _below(path: str, step: str) -> str:
-    return f"{path}.{step}" if path else step

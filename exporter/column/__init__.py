@@ -1,0 +1,1 @@
+"""What a column is of: one type, and the notations that it is read from and written in."""
