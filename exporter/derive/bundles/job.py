@@ -173,8 +173,10 @@ class BundlesJob:
         keep: KeptFrames,
         removes_all: bool = False,
     ) -> Ran:
-        made = keep(self._made(begun, judged))
-        count = self._counted(made) if judged.any_done else 0
+        made, count = self._made(begun, judged), 0
+        if judged.any_done:
+            made = keep(made)
+            count = self._counted(made)
         parts = [made if count else made.limit(0), ledger_rows(judged), *late_rows(judged, self._rules)]
         pinned = {name: one.view.version for name, one in begun.lookups.items()}
         rows = as_written(union(parts), self._target.runs(view) + 1, pinned)

@@ -65,7 +65,7 @@ class KeptFrames:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for frame in self._frames:
+        for frame in reversed(self._frames):  # Spark plans anew what is kept of one that goes before it
             frame.unpersist()
 
     def __call__(self, frame: DataFrame) -> DataFrame:
