@@ -294,7 +294,7 @@ def test_a_restore_is_noticed_at_the_next_commit(table: Table, monkeypatch: pyte
         table.sql("RESTORE TABLE {table} TO VERSION AS OF 0")
 
     if not race:
-        restore()
+        deltalake.DeltaTable(table.delta.uri).restore(0)
     racing = around_commit(monkeypatch, before=restore if race else lambda: None)
     with racing, pytest.raises(InvariantBroken, match=r"MONOTONE.*RESTORE") as stopped:
         table.committer.commit("order", [claim])
@@ -576,7 +576,7 @@ def test_a_start_notices_a_restore_that_happened_while_no_task_ran(spark: Any, t
     committer = DeltaCommitter(lake, "test", {})
     claim = Claim(WriterKey("order", P0), 0, -1, 9, (stage_offsets(lake, "order", P0, [0, 9], DAY),), 0)
     assert isinstance(outcomes(committer.commit("order", [claim]))[0], Landed)
-    spark.sql(f"RESTORE TABLE delta.`{lake.table('order').uri}` TO VERSION AS OF 0")
+    deltalake.DeltaTable(lake.table("order").uri).restore(0)
     with pytest.raises(InvariantBroken, match=r"MONOTONE.*order.*RESTORE"):
         recovery(lake).recover({P0: 1})
 

@@ -12,6 +12,8 @@ import pytest
 
 from exporter.derive.bundles.job import BundlesJob
 from exporter.derive.bundles.members import past
+from exporter.derive.bundles.outputs import output_rows
+from exporter.derive.bundles.rules import rules_of
 from exporter.derive.jobs import own_session
 from exporter.errors import ConfigError, Fenced
 from exporter.faults import Fault, InjectedFault
@@ -262,15 +264,18 @@ def test_an_output_reads_its_lookup_at_one_version_and_so_does_its_audit(spark: 
 
 def test_outputs_that_cannot_be_are_told(spark: Any, tmp_path: Path) -> None:
     """Without the transaction, with a column of two types or of the job's own, or of no transaction of the run."""
-    lake = Lake(spark, tmp_path, "app")
+    lake, session = Lake(spark, tmp_path, "app"), spark.newSession()
     for name in ("a", "b"):
         Source(lake, name, DDL).add([row(int(name == "b"), "t", done=True)])
+        session.createDataFrame([], f"_transaction STRING, {DDL}").createOrReplaceTempView(name)
     for outputs, why in (
         ({"x": "SELECT v FROM a"}, "no column _transaction"),
         ({"x": "SELECT _transaction, w FROM a"}, "`w`"),
         ({"x": "SELECT _transaction, v AS _seq FROM a"}, "column _seq is the job's own"),
         ({"x": OUTPUTS["parts"], "y": "SELECT _transaction, txn AS part FROM b"}, "int here and string there"),
-        ({"x": "SELECT 'u' AS _transaction, v FROM a"}, "none of its views'"),
     ):
+        nothing: Any = None  # it is not come to
         with pytest.raises(ConfigError, match=why):
-            bundle(lake, outputs=outputs).run()
+            output_rows(session, "pairs", rules_of(table_of(outputs=outputs)), nothing, 0)
+    with pytest.raises(ConfigError, match="none of its views'"):
+        bundle(lake, outputs={"x": "SELECT 'u' AS _transaction, v FROM a"}).run()
