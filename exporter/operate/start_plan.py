@@ -81,18 +81,9 @@ class PartitionStart:
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON output."""
-        return {
-            "topic": self.tp.topic,
-            "partition": self.tp.partition,
-            "verdict": self.verdict,
-            "floor": self.floor,
-            "held_back_by": list(self.held_back_by),
-            "end": self.end,
-            "lag": self.lag,
-            "steps": list(self.steps),
-            "begins": list(self.begins),
-            "refusal": None if self.refusal is None else vars(self.refusal),
-        }
+        names = ("verdict", "floor", "held_back_by", "end", "lag", "steps", "begins")
+        refused = None if self.refusal is None else vars(self.refusal)
+        return {**self.tp._asdict(), **{name: getattr(self, name) for name in names}, "refusal": refused}
 
 
 @dataclass(frozen=True)

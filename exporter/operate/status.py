@@ -23,7 +23,6 @@ from exporter.told.status import (
     beside,
     complete_lines,
     concerns,
-    day_time,
     first_line,
     goals,
     held_back,
@@ -196,12 +195,7 @@ def head_lines(status: Status, verbose: bool = False) -> list[str]:
 def table_rows(status: Status, most: int | None = None) -> tuple[list[tuple[str, ...]], int]:
     """The rows of TABLE_COLUMNS, and how many were left out: as position_rows()."""
     shown, left_out = _furthest(tables_of(status), lambda one: one.behind or 0, most)
-    made: list[tuple[str, ...]] = [
-        (one.name, _count(one.behind), _count(one.staged_rows), "-" if one.complete_ms is None else
-         day_time(one.complete_ms))
-        for one in shown
-    ]  # fmt: skip
-    return made, left_out
+    return [(one.name, _count(one.behind), _count(one.staged_rows), one.complete or "-") for one in shown], left_out
 
 
 def position_rows(status: Status, most: int | None = None) -> tuple[list[tuple[str, ...]], int]:

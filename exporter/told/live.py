@@ -149,13 +149,10 @@ def _letters(points: Sequence[Point]) -> Html:
 
 def _tables(status: Mapping[str, Any]) -> Html:
     found = sorted(tables_of(status), key=lambda one: -(one.behind or 0))
-    rows: list[tuple[Cell, ...]] = [
-        (
-            one.name, one.behind, one.staged_rows, None if one.staged_bytes is None else size(one.staged_bytes),
-            None if one.complete_ms is None else day_time(one.complete_ms),
-        )
-        for one in found
-    ]  # fmt: skip
+    rows: list[tuple[Cell, ...]] = []
+    for one in found:
+        staged = None if one.staged_bytes is None else size(one.staged_bytes)
+        rows.append((one.name, one.behind, one.staged_rows, staged, one.complete))
     return table(("table", "behind", "staged rows", "staged", "complete through, UTC"), rows, ROWS_MAX)
 
 

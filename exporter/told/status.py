@@ -41,6 +41,11 @@ class TableFigures:
     staged_bytes: int | None
     complete_ms: int | None = None
 
+    @property
+    def complete(self) -> str | None:
+        """The mark as people read it."""
+        return None if self.complete_ms is None else day_time(self.complete_ms)
+
 
 def goals(status: Status) -> Goals:
     """The ends that the partitions have now."""
@@ -73,9 +78,8 @@ def unknown(status: Status) -> str:
     if "positions" not in status:
         return str(status.get("not_ready") or "it tells no positions")
     known, ends = _committed(status), {(one["topic"], one["partition"]): one["end"] for one in _partitions(status)}
-    for what, missing in (
-        ("position", [tp for tp in ends if tp not in known]), ("end", [tp for tp, end in ends.items() if end is None])
-    ):  # fmt: skip
+    lacking = {"position": [tp for tp in ends if tp not in known], "end": [tp for tp in ends if ends[tp] is None]}
+    for what, missing in lacking.items():
         if missing:
             return f"{len(missing)} of {len(ends)} partitions without a known {what}"
     return ""
@@ -109,14 +113,12 @@ def tables_of(status: Status) -> list[TableFigures]:
     by_name: dict[str, list[Mapping[str, Any]]] = {}
     for one in status.get("positions", ()):
         by_name.setdefault(one["event_type"], []).append(one)
-    said = {one["event_type"]: one for one in status.get("tables", ())}
-    return [
-        TableFigures(
-            name, len(some), _sum(some, "lag"), _sum(some, "staged_rows"), _sum(some, "staged_bytes"),
-            said.get(name, {}).get("complete_through_ms"),
-        )
-        for name, some in sorted(by_name.items())
-    ]  # fmt: skip
+    complete = {one["event_type"]: one.get("complete_through_ms") for one in status.get("tables", ())}
+    found = []
+    for name, some in sorted(by_name.items()):
+        lag, rows, size = (_sum(some, part) for part in ("lag", "staged_rows", "staged_bytes"))
+        found.append(TableFigures(name, len(some), lag, rows, size, complete.get(name)))
+    return found
 
 
 def _sum(some: Collection[Mapping[str, Any]], name: str) -> int | None:

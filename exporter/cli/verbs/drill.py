@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -32,21 +33,7 @@ from exporter.settings.load import load
 @click.option("--keep", is_flag=True, help="Keep settings, logs and lakes of clean runs too.")
 @click.option("--minutes", type=click.FloatRange(min=0), default=0, help="Begin no run later; the length of a soak.")
 @FORMAT
-def drill(
-    scenario: str,
-    names: bool,
-    runs: int,
-    kills: int,
-    seed: int,
-    records: int,
-    folder: Path | None,
-    resume: bool,
-    config: Path | None,
-    store: str,
-    keep: bool,
-    minutes: float,
-    output: Output,
-) -> None:
+def drill(names: bool, config: Path | None, output: Output, **asked: Any) -> None:
     """Kill, stop and cut off real exporters under load, let them recover, audit.
 
     On services of its own, or with --config on given ones: with topics, groups, tables (in --folder, or with --store s3
@@ -63,7 +50,6 @@ def drill(
         return
     log.silence("kafka")  # the drill's own clients are cut off too
     given = load(config, {}, os.environ) if config is not None else None
-    options = drills.Options(scenario, runs, seed, records, folder, resume, minutes, kills, given, keep, store)
-    book = drills.drill(options)
+    book = drills.drill(drills.Options(**asked, given=given))
     output.show(summary(book.runs), lambda text: text.line(drills.as_text(book)))
     drills.require_clean(book)

@@ -45,14 +45,8 @@ class AuditedRecord(NamedTuple):
 
     def as_seen(self) -> dict[str, Any]:
         """As SQL sees it (rules/sights.py)."""
-        return {
-            "topic": self.tp.topic,
-            "partition": self.tp.partition,
-            "offset": self.offset,
-            "timestamp": self.micros,
-            "key": self.key,
-            "headers": self.headers,
-        }
+        said = {"offset": self.offset, "timestamp": self.micros, "key": self.key, "headers": self.headers}
+        return {**self.tp._asdict(), **said}
 
 
 class AuditedStretch(NamedTuple):

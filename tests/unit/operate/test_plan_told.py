@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from exporter.operate.plan_told import plan_lines
 from exporter.operate.start_plan import PartitionStart, Refusal, StartPlan
 from offsets.ranges import TopicPartition
@@ -40,3 +42,16 @@ def test_changed_settings_are_told_and_what_stops_a_start_is_not_told_twice() ->
         "2 partitions: the settings have changed. All tables are brought to one position under the former ones first, "
         "from offsets 20 to 30 on, then it goes on under these: 100 records to read"
     ]
+
+
+def test_programs_read_a_plan_under_these_keys() -> None:
+    """In this order; what stops a start is told of each partition and of all."""
+    refused = Refusal("COVER: gone", "put it back", 70, "COVER")
+    one = start(0, "agree", 5, 9, held_back_by=("order",), steps=("park click",), begins=("refund",), refusal=refused)
+    told = json.dumps(StartPlan((one,), rules={"order": ["drop x"]}).as_dict())
+    assert told == (
+        '{"runs": false, "refusal": null, "partitions": [{"topic": "t", "partition": 0, "verdict": "agree", '
+        '"floor": 5, "held_back_by": ["order"], "end": 9, "lag": 4, "steps": ["park click"], "begins": '
+        '["refund"], "refusal": {"reason": "COVER: gone", "hint": "put it back", "exit_code": 70, '
+        '"invariant": "COVER"}}], "rules": {"order": ["drop x"]}}'
+    )
