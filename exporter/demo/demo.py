@@ -41,7 +41,7 @@ from exporter.demo.story import Story
 from exporter.errors import ConfigError, DependencyUnreachable, ExporterError, FoundProblem
 from exporter.local import dynamodb as dynamodb_local
 from exporter.local.broker import Broker, create_topic
-from exporter.local.children import EXPORTER, FOLLOW_PARENT, ended_by_signals
+from exporter.local.children import EXPORTER, FOLLOW_PARENT, ended_by_signals, made_empty
 from exporter.local.registry import LocalRegistry
 from exporter.local.server import CREDENTIALS
 from exporter.operate.audit.report import AuditReport
@@ -101,12 +101,7 @@ def _make_folder(folder: Path | None) -> Path:
     if folder is None:
         return Path(tempfile.mkdtemp(prefix="exporter-demo-")).absolute()
     place = folder.absolute()
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-        empty = not any(place.iterdir())
-    except OSError as error:
-        raise ConfigError(f"the folder {place} cannot be used: {error.strerror}", "choose another --folder") from error
-    if not empty:
+    if not made_empty(place):
         raise ConfigError(f"the folder {place} is not empty", "choose another --folder, or none for a new one")
     return place
 

@@ -30,7 +30,7 @@ from exporter.drill.scenarios import SCENARIOS, Scenario
 from exporter.drill.schedule import KILLS, random_of
 from exporter.drill.services import Services, given_services, own_services
 from exporter.errors import ConfigError, ExporterError, FoundProblem
-from exporter.local.children import ended_by_signals
+from exporter.local.children import ended_by_signals, made_empty
 from exporter.operate.prepare import prepare
 from exporter.settings.model import Settings
 from exporter.spark import class_data, jars
@@ -170,12 +170,7 @@ def _folder(options: Options) -> Path:
             raise ConfigError("--resume needs the --folder of the drill that it resumes")
         return Path(tempfile.mkdtemp(prefix="exporter-drill-")).absolute()
     folder = options.folder.absolute()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        empty = not any(folder.iterdir())
-    except OSError as error:
-        raise ConfigError(f"the folder {folder} cannot be used: {error.strerror}", "choose another --folder") from error
-    if not empty and not options.resume:
+    if not made_empty(folder) and not options.resume:
         raise ConfigError(f"the folder {folder} is not empty", "choose another --folder, or --resume")
     return folder
 

@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Any
 
 from exporter.core.routing import DEAD_LETTERS
-from exporter.drill.producer import NOON, DrillRecord, bad
+from exporter.drill.producer import NOON, DrillRecord, bad, record_of
 
 COLUMNS = (
     "id BIGINT, n INT, price DECIMAL(12,2), ratio DOUBLE, name STRING, ok BOOLEAN, seen TIMESTAMP, "
@@ -107,7 +107,7 @@ def odd_text(turn: int) -> DrillRecord:
     kind = f"event_{turn % len(TYPES):02}"
     head = f'{{"type": "{kind}", "at": "{NOON.isoformat()}", "id": {turn}'
     text, inside = _TEXTS[turn % len(_TEXTS)]
-    return _keyed(kind if inside else DEAD_LETTERS, (head + text).encode("utf-8", "surrogatepass"))
+    return record_of(kind if inside else DEAD_LETTERS, (head + text).encode("utf-8", "surrogatepass"))
 
 
 _TEXTS = (
@@ -131,7 +131,7 @@ def many_numbers(turn: int) -> DrillRecord:
 
 def alike(turn: int) -> DrillRecord:
     """Ten kilobytes that are the same each time and bad: next to nothing on disk, much in memory."""
-    return _keyed(DEAD_LETTERS, b'{"type": "event_00", "id": "' + b"x" * 10_000 + b'"}')
+    return record_of(DEAD_LETTERS, b'{"type": "event_00", "id": "' + b"x" * 10_000 + b'"}')
 
 
 def large_key(turn: int) -> DrillRecord:
@@ -142,7 +142,7 @@ def large_key(turn: int) -> DrillRecord:
 
 def too_long(size: int) -> DrillRecord:
     """Bytes that are all the same, and packed next to nothing."""
-    return _keyed(DEAD_LETTERS, b"x" * size)
+    return record_of(DEAD_LETTERS, b"x" * size)
 
 
 KINDS: tuple[Callable[[int], DrillRecord], ...] = (
@@ -178,8 +178,4 @@ def _record(kind: str, number: int, fields: dict[str, Any], table: str = "") -> 
         "device": {"os": "x", "size": {"w": number % 7, "h": 1}} if number % 2 else None,
         **fields,
     }
-    return _keyed(table or kind, json.dumps(value).encode())
-
-
-def _keyed(table: str, value: bytes) -> DrillRecord:
-    return DrillRecord(table.encode(), value, int(NOON.timestamp() * 1000))
+    return record_of(table or kind, json.dumps(value).encode())

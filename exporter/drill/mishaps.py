@@ -73,8 +73,7 @@ def optimized(run: Run) -> None:
         task = run.start()
         run.wait_commit(task)
         run.check()
-    run.kill(task)
-    run.finish()
+    run.over(task)
 
 
 def retention(run: Run) -> None:

@@ -62,8 +62,7 @@ def dynamodb_lost(run: Run) -> None:
     run.ends(run.start("--create-wal", verb="check"), 0)
     run.wait_commit(task, 2)
     run.check()
-    run.kill(task)
-    run.finish()
+    run.over(task)
 
 
 def storage_fails(run: Run) -> None:
@@ -74,8 +73,7 @@ def storage_fails(run: Run) -> None:
     )
     run.wait_commit(task, 12)
     run.check()
-    run.kill(task)
-    run.finish()
+    run.over(task)
 
 
 def storage_slow(run: Run) -> None:
@@ -113,8 +111,7 @@ def one_type_fails(run: Run) -> None:
     run.check()
     if run.version("order") != failed:
         raise NotAsItMust("commits of the failing table landed")
-    run.kill(task)
-    run.finish()
+    run.over(task)
 
 
 def one_type_cannot_be_staged(run: Run) -> None:
@@ -128,8 +125,7 @@ def one_type_cannot_be_staged(run: Run) -> None:
     run.check()
     if run.version("order") != stays or task.count("record_condemned"):
         raise NotAsItMust(f"order went on without files, or a record was condemned\n{task.tail()}")
-    run.kill(task)
-    run.finish()
+    run.over(task)
 
 
 def clock_steps(run: Run) -> None:

@@ -48,7 +48,7 @@ def good(kind: str, number: int, table: str = "") -> DrillRecord:
     }
     at = NOON - timedelta(days=number * 7 % 5)
     value = {"type": kind, "at": at.isoformat(), "id": number, **filled.get(kind, {})}
-    return _record(table or kind, json.dumps(value).encode())
+    return record_of(table or kind, json.dumps(value).encode())
 
 
 def bad(number: int) -> DrillRecord:
@@ -62,7 +62,7 @@ def bad(number: int) -> DrillRecord:
         b'{"type": "payment", "at": "50000-01-01T00:00:00Z", "id": 1}',
         b"\xff\xfe",
     )
-    return _record(DEAD_LETTERS, values[number % len(values)])
+    return record_of(DEAD_LETTERS, values[number % len(values)])
 
 
 def mixed(number: int) -> DrillRecord:
@@ -77,7 +77,8 @@ def poisoned(number: int) -> DrillRecord:
     return bad(number // 10) if number % 10 == 9 else good(("order", "click", "payment")[number % 3], number)
 
 
-def _record(table: str, value: bytes | None) -> DrillRecord:
+def record_of(table: str, value: bytes | None) -> DrillRecord:
+    """One that has to come to this table."""
     return DrillRecord(table.encode(), value, int(NOON.timestamp() * 1000))
 
 

@@ -17,7 +17,7 @@ from itertools import count
 from typing import Any
 
 from exporter.core.routing import DEAD_LETTERS
-from exporter.drill.producer import NOON, DrillRecord, Load
+from exporter.drill.producer import NOON, DrillRecord, Load, record_of
 from exporter.drill.run import LIFE_SECS_MAX, NotAsItMust, Run
 from exporter.drill.tasks import Task
 
@@ -126,18 +126,14 @@ def written(schema_id: int, kind: str, number: int, table: str = "") -> DrillRec
     note = b"\2" + _text(f"n{number}") if number % 2 else b"\0"
     at = int(NOON.timestamp() * 1_000_000) - number % 5 * 86_400_000_000
     value = _text(kind) + _long(at) + _long(number) + note + _long(20_000 + number % 100)
-    return _record(table or kind, b"\0" + schema_id.to_bytes(4, "big") + value)
+    return record_of(table or kind, b"\0" + schema_id.to_bytes(4, "big") + value)
 
 
 def broken(number: int) -> DrillRecord:
     """A record that is a dead letter by whatever schema."""
     whole = written(1, "order", number).value or b""
     values = (whole[:-1], None, b"\0\0\0", b'{"type": "order"}', written(1, "", number).value, whole + b"\0")
-    return _record(DEAD_LETTERS, values[number % len(values)])
-
-
-def _record(table: str, value: bytes | None) -> DrillRecord:
-    return DrillRecord(table.encode(), value, int(NOON.timestamp() * 1000))
+    return record_of(DEAD_LETTERS, values[number % len(values)])
 
 
 def _long(number: int) -> bytes:

@@ -17,7 +17,7 @@ from datetime import timedelta
 from typing import Any
 
 from exporter.core.routing import DEAD_LETTERS
-from exporter.drill.producer import NOON, DrillRecord
+from exporter.drill.producer import NOON, DrillRecord, record_of
 
 TYPES = {
     "everything": "id BIGINT, note STRING",
@@ -61,4 +61,4 @@ def record(number: int) -> DrillRecord:
         }
         due = [fates[name] for name in tables]
     key = "+".join(due or [f"-{DEAD_LETTERS}"])
-    return DrillRecord(key.encode(), json.dumps(value).encode(), int(NOON.timestamp() * 1000))
+    return record_of(key, json.dumps(value).encode())

@@ -237,6 +237,11 @@ class Run:
         self.check(through=True)
         self.audit(**changes)
 
+    def over(self, task: Task, **changes: Any) -> None:
+        """The last task at work is killed, then the last word."""
+        self.kill(task)
+        self.finish(**changes)
+
     def check(self, through: bool = False) -> None:
         """The naive check, at any moment. through: all is caught up.
 

@@ -160,8 +160,7 @@ def _goes_on(run: Run, task: Task) -> None:
 
 def _ends(run: Run, task: Task) -> None:
     """The task is killed, and the run is over; nothing was taken for a bad record."""
-    run.kill(task)
-    run.finish()
+    run.over(task)
     if any(one.count("record_condemned") for one in run.tasks):
         raise NotAsItMust("a record was condemned because the store did not answer")
 

@@ -19,6 +19,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from exporter.errors import ConfigError
+
 FOLLOW_PARENT = """import os, threading
 threading.Thread(target=lambda: os.read(0, 1) or os._exit(1), daemon=True).start()
 """
@@ -219,6 +221,15 @@ def hears(pid: int, sent: signal.Signals) -> bool:
         return False
     caught = next((line.split()[1] for line in told.splitlines() if line.startswith("SigCgt:")), "0")
     return bool(int(caught, 16) >> (sent - 1) & 1)
+
+
+def made_empty(folder: Path) -> bool:
+    """Make a folder if it is not there; whether nothing is in it. Raises ConfigError if it cannot be used."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return not any(folder.iterdir())
+    except OSError as error:
+        raise ConfigError(f"the folder {folder} cannot be used: {error.strerror}", "choose another --folder") from error
 
 
 @contextmanager
