@@ -7,16 +7,20 @@ import signal
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from exporter.local.broker import create_topic
 from exporter.local.children import kill_quietly
 from exporter.spark.jars import cache_folder
 from exporter.stores.store import Store
 from tests.support.cluster import Cluster, cluster
+from tests.support.doors import oauth_broker, oauth_lines
 from tests.support.lakes import S3_GROUP, Export, Exports, mixed, wait_until, wrong_places
 from tests.support.processes import Process, descendants, running
+from tests.support.token_server import TokenServer, token_server
 
 pytestmark = [
     pytest.mark.broker,
@@ -30,6 +34,7 @@ pytestmark = [
 PARTITIONS = 4
 STANDS_STILL_SECS = 5.0
 END_SECS_MAX = 300.0
+SECRET = "client+secret% of ours"
 EXECUTORS = '[spark]\n"spark.executor.memory" = "512m"\n'
 
 
@@ -183,3 +188,19 @@ def test_a_task_that_its_master_has_forgotten_ends_and_the_next_one_goes_on(expo
         with running(e, "--until-caught-up") as task:
             assert task.wait(END_SECS_MAX) == 0, task.text[-4000:]
     audited(e, spark)
+
+
+@pytest.mark.long
+def test_executors_ask_the_driver_for_tokens(export: Export, tmp_path: Path) -> None:
+    """They fetch the class for it, and need nothing that a token is made from."""
+    server = TokenServer({"exporter": SECRET}, life_secs=60)
+    jwks = server.signer.write_jwks(tmp_path / "jwks.json")
+    with token_server(server), oauth_broker(jwks, 5_000) as broker:
+        create_topic(broker.bootstrap, export.topic, 2)
+        opened = replace(export, kafka=broker.bootstrap)
+        opened.send({0: mixed(40), 1: mixed(5)})
+        e = replace(export, kafka=broker.login, kafka_client=oauth_lines(server.url, SECRET))
+        with running(e, "--until-caught-up") as task:
+            assert task.wait(END_SECS_MAX) == 0, task.text[-4000:]
+        assert wrong_places(opened) == {}
+        assert SECRET not in task.text
