@@ -111,7 +111,7 @@ def test_a_plan_is_integrated_among_the_writers_of_its_own_partition(monkeypatch
 
 def test_an_empty_log_is_filled_by_looking_at_what_each_commit_names(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a commit of one partition nothing is asked for the others."""
-    log = ["", *(metadata(f"c{tp.partition}", 9, 10, tp) for tp in TPS)]
+    log = ["", *(json.dumps(metadata(f"c{tp.partition}", 9, 10, tp)) for tp in TPS)]
     said = [LoggedCommit(number, "", text, (), (), False) for number, text in enumerate(log)]
     table: Any = SimpleNamespace(event_type="click", logged=said.__getitem__)
     view = TableView(len(log) - 1, "id", "f", {str(AppId(APP, tp, 0)): 9 for tp in TPS})
