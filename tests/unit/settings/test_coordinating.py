@@ -31,6 +31,14 @@ def test_they_decide_nothing_of_where_a_record_goes() -> None:
     assert routing(loaded(every), types).fingerprint() == routing(loaded(), types).fingerprint()
 
 
+def test_what_waits_for_no_round_goes_by_itself_after_two() -> None:
+    """And where each task commits its own, the writers of a type go together if their commit tells of a time."""
+    through, age = 'valid_through = "strict"\n', "roll_age_max_secs = 7\n"
+    assert (loaded(age).roll.age_max_secs, loaded(age + COORDINATED).roll.age_max_secs) == (7, 20)
+    assert [loaded(lines).roll.together for lines in ("", through, through + COORDINATED)] == [False, True, False]
+    assert (loaded().times_told, loaded(through).times_told) == ("", "record")
+
+
 @pytest.mark.parametrize(
     ("lines", "tables", "reason"),
     [
