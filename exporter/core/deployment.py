@@ -103,8 +103,6 @@ class Deployment:
     Of a cluster: driver_host, driver_port and the next one: where executors reach the driver, as Spark finds it by
     itself if empty or 0. worker_python: as the workers find it; empty: as this process does. worker_archive: a Python
     environment that they unpack, path#folder. Without a cluster none of these counts.
-
-    kafka_tokens: whether Kafka's clients in the JVM ask this process for tokens, for which they need a class of ours.
     """
 
     master: str
@@ -114,7 +112,6 @@ class Deployment:
     worker_python: str = ""
     worker_archive: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
-    kafka_tokens: bool = False
 
     @property
     def is_local(self) -> bool:

@@ -122,7 +122,6 @@ class Settings(ScalarSettings):
             worker_python=self.worker_python,
             worker_archive=self.worker_archive,
             options=self.spark,
-            kafka_tokens=self.kafka_client.by_token,
         )
 
     @property

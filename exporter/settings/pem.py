@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from exporter.errors import ConfigError
 from exporter.settings.format_tables import SchemaRegistry
 from exporter.settings.kafka_client import KafkaClient
 from exporter.settings.problem import Problem
@@ -55,15 +54,6 @@ def registry_problems(registry: SchemaRegistry) -> Iterator[Problem]:
         elif wanted not in text:
             what = "key" if name == "key_file" else "certificate"
             yield Problem(f"{where} holds no {what}", "it should be a PEM file, not JKS or PKCS#12")
-
-
-def pem_text(path: Path) -> str:
-    """Of a file that a client is to have as text. Raises ConfigError for one that is gone since the settings were read.
-    """
-    text = _text(path)
-    if isinstance(text, OSError):
-        raise ConfigError(f"{path} cannot be read: {text.strerror}", "it was there as the settings were read")
-    return text
 
 
 def _text(path: Path) -> str | OSError:

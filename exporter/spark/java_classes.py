@@ -1,12 +1,8 @@
 """Java classes of ours, such as a store's log store: compiled at the session's start by the Janino that Spark ships.
 
-    JavaSide.sources ──┐
-    KafkaTokens.java ──┴─ compiled ── a jar in the cache ── the class path of the driver's JVM
-                       └───────────── and of the executors'
+    JavaSide.sources ── compiled ── a jar in the cache ── the class path of the driver's JVM
 
-What those of a file system do, and why they are needed: stores/file.py. KafkaTokens gets the tokens of Kafka's
-clients from the driver (kafka/tokens/desk.py). Kafka's own logins would need what tokens are made from, take nothing
-but JWT, and ask for no audience.
+What those of a file system do, and why they are needed: stores/file.py.
 """
 
 from __future__ import annotations
@@ -25,29 +21,14 @@ from exporter.spark import jars
 from exporter.stores import kept
 from exporter.stores.store import JavaSide
 
-KAFKA_TOKENS = Path(__file__).with_name("KafkaTokens.java")
 
-
-def install(session: Any, java: JavaSide, kafka_tokens: bool = False) -> None:
-    """Let the tables that this session opens be committed to by a store's classes. It was made with its settings.
-
-    kafka_tokens: whether its clients of Kafka, those of executors too, are to get their tokens from this process.
-    """
-    if java.sources:
-        _added(session, java.sources)
-    if kafka_tokens:
-        added = _added(session, (KAFKA_TOKENS,))
-        if not session.sparkContext.master.startswith("local"):
-            session.sparkContext._jsc.addJar(str(added))
-
-
-def _added(session: Any, files: Iterable[Path]) -> Path:
-    """The jar that the driver's JVM has from now on."""
+def install(session: Any, java: JavaSide) -> None:
+    """Let the tables that this session opens be committed to by a store's classes. It was made with its settings."""
+    if not java.sources:
+        return
     jvm = session._jvm
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    jar = _classes(jvm, loader, files)
-    loader.addURL(jvm.java.net.URL(jar.as_uri()))
-    return jar
+    loader.addURL(jvm.java.net.URL(_classes(jvm, loader, java.sources).as_uri()))
 
 
 def cached(java: JavaSide) -> bool:

@@ -71,7 +71,7 @@ def start(
     interrupted = signal.getsignal(signal.SIGINT)
     try:
         options = _prepared(deployment, java, short_lived, archive, kafka)
-        return _started(deployment, app_name, options, java, kafka and deployment.kafka_tokens)
+        return _started(deployment, app_name, options, java)
     finally:
         signal.signal(signal.SIGINT, interrupted)  # pyspark takes it over in the main thread
 
@@ -135,9 +135,7 @@ def _check_name() -> None:
         raise ConfigError(what, f"add the line `127.0.0.1 {name}` to /etc/hosts") from None
 
 
-def _started(
-    deployment: Deployment, app_name: str, options: Mapping[str, str], java: JavaSide, kafka_tokens: bool = False
-) -> Any:
+def _started(deployment: Deployment, app_name: str, options: Mapping[str, str], java: JavaSide) -> Any:
     from py4j.protocol import Py4JError
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkRuntimeError
@@ -151,7 +149,7 @@ def _started(
             SparkContext._ensure_initialized(gateway=_launched(conf), conf=conf)
         session = SparkSession.builder.config(conf=conf).config(map=dict(options)).getOrCreate()
         session.sparkContext.setLogLevel("ERROR")
-        java_classes.install(session, java, kafka_tokens)
+        java_classes.install(session, java)
     except (Py4JError, PySparkRuntimeError, ConnectionError) as error:
         gateway = SparkContext._gateway
         if gateway is None or _ended(gateway.proc, error):

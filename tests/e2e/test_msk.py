@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 
 from exporter.local.broker import create_topic
-from exporter.spark import java_classes
-from exporter.stores.store import JavaSide
 from tests.support.certificates import Authority
 from tests.support.lakes import Export, mixed, wrong_places
 from tests.support.msk import Judge, Msk, judging
@@ -32,8 +30,7 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_whole_export_with_keys_of_aws(
     tmp_path: Path, spark: Any, typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By Python's clients and Spark's; other keys are refused at once, with a hint, and no secret is told."""
-    java_classes.install(spark, JavaSide(), kafka_tokens=True)
+    """By all clients; other keys are refused at once, with a hint, and no secret is told."""
     ours = Authority(tmp_path, "ours")
     with judging(Judge({ID: SECRET})) as judge, Msk(judge, spark, ours, tmp_path) as broker:
         create_topic(broker.bootstrap, "events", 2)

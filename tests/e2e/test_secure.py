@@ -24,7 +24,7 @@ from kafka.admin import (
 from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import ConfigError
 from exporter.kafka.control import ControlTopic
-from exporter.kafka.options import kafka_python_options, spark_kafka_options
+from exporter.kafka.options import kafka_python_options
 from exporter.local.broker import Broker
 from exporter.local.server import free_ports
 from exporter.operate.check.check import check_broker
@@ -192,8 +192,7 @@ def test_a_whole_export_by_tls_and_login_shows_no_secret_and_never_speaks_in_the
         assert code == 0 and all(one in text for one in wanted), text
         said.append(text)
     said += [f"{entry}" for entry in spark.sparkContext.getConf().getAll()]
-    reader = spark.read.format("kafka").options(**spark_kafka_options(e.settings())).option("subscribe", topic)
-    said += [reader.load()._jdf.queryExecution().toString(), repr(e.settings()), str(e.settings().kafka_client)]
+    said += [repr(e.settings()), str(e.settings().kafka_client)]
     stored = [path for path in (tmp_path / "lake").rglob("*") if path.is_file()]
     said += [path.read_bytes().decode("latin-1") for path in stored]
     assert len(stored) > 10

@@ -1,4 +1,4 @@
-"""Where other processes get this one's token: JVM, executors and their workers (spark/KafkaTokens.java, DeskClient).
+"""Where the workers of executors get this process's token (DeskClient).
 
     GET / with `Authorization: Bearer <the desk's own key>`
     200  expires, in ms since 1970 \\n token

@@ -14,18 +14,14 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
-from hypothesis import strategies as st
 
 from exporter.cli.options import click_options
 from exporter.core.deployment import Deployment
 from exporter.core.routing import EventTime, TypeFrom
 from exporter.core.specs import Specs
 from exporter.errors import ConfigError
-from exporter.kafka.options import kafka_python_options, spark_kafka_options
-from exporter.secrets import masked
+from exporter.kafka.options import kafka_python_options
 from exporter.settings.derive_tables import KINDS
-from exporter.settings.kafka_client import KafkaClient
 from exporter.settings.load import load
 from exporter.settings.meaning import routing, specs_of
 from exporter.settings.model import SCALARS, Settings, flag, variable
@@ -676,25 +672,20 @@ def test_every_secret_may_stand_elsewhere() -> None:
         assert f"{name}_file" in TABLES[table].model_fields
 
 
-def test_without_security_both_clients_get_the_brokers_only() -> None:
+def test_without_security_clients_get_the_brokers_only() -> None:
     """The plain case stays plain."""
     assert kafka_python_options(loaded()) == {
         "bootstrap_servers": ["k1:9092", "k2:9092"],
         "security_protocol": "PLAINTEXT",
     }
-    assert spark_kafka_options(loaded()) == {
-        "kafka.bootstrap.servers": "k1:9092,k2:9092",
-        "kafka.security.protocol": "PLAINTEXT",
-    }
 
 
-def test_one_security_table_serves_both_clients() -> None:
-    """kafka-python's keywords and Spark's options say the same."""
+def test_a_security_table_is_what_clients_are_told() -> None:
+    """In kafka-python's keywords."""
     Path("ca.pem").write_text(CERTIFICATE)
     Path("me.pem").write_text(KEY + CERTIFICATE)
     lines = "ssl_cafile = 'ca.pem'\nssl_certfile = 'me.pem'\nssl_keyfile = 'me.pem'\nssl_check_hostname = false"
-    settings = loaded(tables=SASL + lines)
-    assert kafka_python_options(settings) == {
+    assert kafka_python_options(loaded(tables=SASL + lines)) == {
         "bootstrap_servers": ["k1:9092", "k2:9092"],
         "security_protocol": "SASL_SSL",
         "ssl_cafile": "ca.pem",
@@ -705,67 +696,29 @@ def test_one_security_table_serves_both_clients() -> None:
         "sasl_plain_username": "me",
         "sasl_plain_password": SECRET,
     }
-    assert spark_kafka_options(settings) == {
-        "kafka.bootstrap.servers": "k1:9092,k2:9092",
-        "kafka.security.protocol": "SASL_SSL",
-        "kafka.ssl.truststore.type": "PEM",
-        "kafka.ssl.truststore.location": "ca.pem",
-        "kafka.ssl.keystore.type": "PEM",
-        "kafka.ssl.keystore.location": "me.pem",
-        "kafka.ssl.endpoint.identification.algorithm": "",
-        "kafka.sasl.mechanism": "SCRAM-SHA-512",
-        "kafka.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required "
-        f'username="me" password="{SECRET}";',
-    }
 
 
-def test_a_keytab_serves_both_clients(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Python's by a service that knows it, also in another process, if its package is there; Java's by JAAS."""
+def test_a_keytab_is_told_by_the_service_that_knows_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also in another process, if its package is there."""
     Path("me.keytab").touch()
     settings = loaded(tables=KERBEROS.replace("nowhere.keytab", "me.keytab"))
-    keytab = str(Path("me.keytab").absolute())
-    assert spark_kafka_options(settings)["kafka.sasl.jaas.config"] == (
-        "com.sun.security.auth.module.Krb5LoginModule required doNotPrompt=true useKeyTab=true storeKey=true "
-        f'keyTab="{keytab}" principal="me@REALM";'
-    )
     monkeypatch.setattr("exporter.kafka.kerberos.find_spec", lambda _: True)
     service = pickle.loads(pickle.dumps(kafka_python_options(settings)["sasl_kerberos_service_name"]))
-    assert (service, service.principal, service.keytab) == ("kafka", "me@REALM", keytab)
+    assert (service, service.principal) == ("kafka", "me@REALM")
+    assert service.keytab == str(Path("me.keytab").absolute())
     monkeypatch.setattr("exporter.kafka.kerberos.find_spec", lambda _: None)
     with pytest.raises(ConfigError) as refused:
         kafka_python_options(settings)
     assert "kafka-delta-exporter[kerberos]" in refused.value.hint
 
 
-def test_a_key_in_a_file_of_its_own_serves_both_clients() -> None:
-    """Java's reads the texts of both files, which are masked wherever they are shown."""
+def test_a_key_may_have_a_file_of_its_own() -> None:
+    """Beside the certificate's."""
     Path("me.pem").write_text(CERTIFICATE)
     Path("key.pem").write_text(KEY)
     lines = "[kafka_client]\nsecurity_protocol = 'SSL'\nssl_certfile = 'me.pem'\nssl_keyfile = 'key.pem'"
-    settings = loaded(tables=lines)
-    python, spark = kafka_python_options(settings), spark_kafka_options(settings)
+    python = kafka_python_options(loaded(tables=lines))
     assert (python["ssl_certfile"], python["ssl_keyfile"]) == ("me.pem", "key.pem")
-    assert {name: text for name, text in spark.items() if "keystore" in name} == {
-        "kafka.ssl.keystore.type": "PEM", "kafka.ssl.keystore.certificate.chain": CERTIFICATE,
-        "kafka.ssl.keystore.key": KEY,
-    }  # fmt: skip
-    assert "MA==" not in masked(f"{KEY} {KEY!r} {json.dumps(KEY)}")
-
-
-@given(st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1))
-def test_any_password_survives_the_quoting_of_jaas(password: str) -> None:
-    """Quotes and backslashes in a password neither end it nor add options (checked against Java's parser by hand)."""
-    client = KafkaClient(
-        security_protocol="SASL_PLAINTEXT",
-        sasl_mechanism="PLAIN",
-        sasl_plain_username='a"b',
-        sasl_plain_password=password,  # type: ignore[arg-type]
-    )
-    settings = Settings.model_construct(brokers=("k:1",), kafka_client=client)
-    jaas = spark_kafka_options(settings)["kafka.sasl.jaas.config"]
-    match = re.fullmatch(r'\S+PlainLoginModule required username="a\\"b" password="((?:[^"\\]|\\["\\])*)";', jaas)
-    assert match
-    assert re.sub(r"\\(.)", r"\1", match[1]) == password
 
 
 @pytest.mark.parametrize(

@@ -90,18 +90,17 @@ def test_jars_of_a_store_are_fetched_for_that_store_only(
 
 @pytest.mark.usefixtures("prepared")
 def test_a_task_has_no_client_of_kafka_in_its_jvm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its workers read. An audit has one, and the class by which that gets tokens."""
-    started: list[tuple[str, bool]] = []
+    """Its workers read. What the export is measured beside has one."""
+    started: list[str] = []
 
-    def start(_: Deployment, name: str, options: Mapping[str, str], java: JavaSide, tokens: bool = False) -> None:
-        started.append((options["spark.driver.extraClassPath"], tokens))
+    def start(_: Deployment, name: str, options: Mapping[str, str], java: JavaSide) -> None:
+        started.append(options["spark.driver.extraClassPath"])
 
     monkeypatch.setattr(spark.class_data, "ready", lambda: None)
     monkeypatch.setattr(spark, "_started", start)
-    by_token = Deployment("local[2]", kafka_tokens=True)
-    spark.starting(by_token, "run")()
-    spark.start(by_token, "audit", kafka=True)
-    assert started == [("/spark.jar", False), ("/spark.jar:/kafka.jar", True)]
+    spark.starting(Deployment("local[2]"), "run")()
+    spark.start(Deployment("local[2]"), "structured", kafka=True)
+    assert started == ["/spark.jar", "/spark.jar:/kafka.jar"]
 
 
 @pytest.mark.usefixtures("prepared")
