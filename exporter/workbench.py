@@ -8,7 +8,6 @@ import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from types import TracebackType
 from typing import Any
 
 from exporter.catalog.catalogs import CATALOGS
@@ -90,9 +89,7 @@ class Workbench:
     def __enter__(self) -> Workbench:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -7,7 +7,6 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
-from types import TracebackType
 from typing import TypeVar
 
 from rich.console import Console
@@ -91,9 +90,7 @@ class _Display(ABC):
             self._bar.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._console.is_terminal:
             self._bar.stop()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from threading import Lock
-from types import TracebackType
 from typing import Any
 
 from exporter.core.order import Destination
@@ -95,9 +94,7 @@ class Lake:
     def __enter__(self) -> Lake:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def table(self, event_type: str) -> DeltaTable:

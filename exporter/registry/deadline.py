@@ -10,7 +10,6 @@ import socket
 import ssl
 import threading
 from contextlib import suppress
-from types import TracebackType
 from typing import Any
 
 
@@ -28,9 +27,7 @@ class Deadline:
         self._timer.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._timer.cancel()
         with self._lock:
             for sock in self._held:

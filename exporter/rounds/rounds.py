@@ -219,14 +219,14 @@ class Rounds:
         """Pause after a failure: a round of several partitions stops all, a round of one stops that one."""
         if error.lost:
             self.trouble = self.trouble.lost(plans, error.message)
-            self._came_to_nothing(error.message, now)
+            self._came_to_nothing(error.message)
             log.warning(Event.ROUND_LOST, error=error.message, failures=self.failures)
             self.pause(now)
             return
         self.raw = error.raw
         readable = error.raw is not None and not self._storage_trouble()  # else the record is not to blame
         self.trouble = self.trouble.failed(plans, readable, error.message)
-        self._came_to_nothing(error.message, now)
+        self._came_to_nothing(error.message)
         log.warning(Event.ROUND_FAILED, error=error.message, failures=self.failures)
         if len(plans) > 1:
             self.pause(now)
@@ -236,11 +236,11 @@ class Rounds:
 
     def spoiled(self, error: str, now: float) -> None:
         """Discard what was read last: it could not be written, and the storage is to blame."""
-        self._came_to_nothing(error, now)
+        self._came_to_nothing(error)
         log.warning(Event.ROUND_FAILED, error=error, failures=self.failures)
         self.pause(now)
 
-    def _came_to_nothing(self, error: str, now: float) -> None:
+    def _came_to_nothing(self, error: str) -> None:
         """Discard the failed round and the one queued behind it, which was planned on top of it."""
         self.failures += 1
         self.error = error

@@ -11,7 +11,6 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from exporter.core.deployment import Deployment
@@ -45,9 +44,7 @@ class Committing:
     def __enter__(self) -> Committing:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._process.stdin:
             self._process.stdin.close()
         try:

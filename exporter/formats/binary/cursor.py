@@ -104,15 +104,6 @@ class LockstepCursor:
         """Go on where a cursor that was taken of these rows has come to."""
         self.pos[at], self.bad[at], self.left[at] = other.pos, other.bad, other.left
 
-    def within(self, sizes: Ints) -> LockstepCursor:
-        """A cursor on the next bytes of each row, as many as `sizes` says: a part that ends before its row does."""
-        return LockstepCursor(self.batch, self.pos.copy(), self.pos + sizes, self.bad.copy(), self.left.copy())
-
-    def after(self, part: LockstepCursor) -> None:
-        """Go on behind a part that was read."""
-        self.bad, self.left = part.bad, part.left
-        self.pos = np.where(part.bad == 0, part.end, 0)
-
     def fail(self, where: np.ndarray, place: int, kind: Kind) -> None:
         """Refuse rows: those of a mask. A reason that there is stays."""
         self.bad[where & (self.bad == 0)] = number_of(place, kind)

@@ -119,13 +119,6 @@ def test_a_root_is_a_name_node_or_a_nameservice_and_a_path(root: str) -> None:
     assert store.uri() == root.rstrip("/") and open_store(store.uri()) == store
 
 
-@pytest.mark.parametrize("root", ["hdfs://", "hdfs:///a", "hdfs://n:x/a", "hdfs://n/a:b", "hdfs://n/../a", "hdfs://n/a//b"])
-def test_what_no_name_node_would_take_is_no_root(root: str) -> None:
-    """An address that is none, a colon in a name, a path that leads elsewhere."""
-    with pytest.raises(ValueError):
-        open_store(root)
-
-
 def test_without_its_library_a_root_is_refused_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     """hdfs-native is an extra."""
     monkeypatch.setattr(util, "find_spec", lambda name: None)

@@ -32,12 +32,29 @@ def test_s3_is_called_as_the_jvm_calls_it() -> None:
     assert store.below("a").options == {"region": "x"} and store != open_store("s3://bucket/tables")
 
 
-@pytest.mark.parametrize(
-    "root", ["data/tables", "", "file://data", "/a\nb", "file:///a%20b", "s3://", "s3://b/../x", "s3://b//x", "s3://b/%20"]
-)
-def test_what_is_no_root_of_its_store_is_refused(root: str) -> None:
-    """Before anything is made of it."""
-    with pytest.raises(ValueError):
+HOST = "acc.dfs.core.windows.net"
+NO_ROOTS = {
+    "absolute path or file:///path": ["data/tables", "", "file://data", "/a\nb"],
+    "is not decoded": ["file:///a%20b"],
+    "s3://bucket/path": ["s3://", "s3://b/../x", "s3://b//x"],
+    "written plainly": ["s3://b/%20"],
+    "gs://bucket/path": ["gs:///tables"],
+    "abfss://container@account.dfs": [
+        "abfss://lake", "abfss://lake/tables", "abfss://lake@acc/tables", "abfss://lake@acc.blob.core.windows.net/x",
+        f"abfss://{HOST}/lake", f"abfss://l@{HOST}", f"abfss://Lake@{HOST}", f"abfss://lake@{HOST}:80/x",
+        f"abfss://lake@{HOST}/tables/../x", f"abfss://lake@{HOST}/tables//x",
+    ],
+    "hdfs://namenode:port/path|no path": [
+        "hdfs://", "hdfs:///a", "hdfs://n:x/a", "hdfs://n/a:b", "hdfs://n/../a", "hdfs://n/a//b",
+    ],
+}  # fmt: skip
+"""What is said of them: a container alone names no account, no name of HDFS has a colon, none leads elsewhere."""
+
+
+@pytest.mark.parametrize(("root", "says"), [(root, says) for says, roots in NO_ROOTS.items() for root in roots])
+def test_what_is_no_root_of_its_store_is_refused(root: str, says: str) -> None:
+    """Before anything is made of it, with what it should be."""
+    with pytest.raises(ValueError, match=says):
         open_store(root)
 
 

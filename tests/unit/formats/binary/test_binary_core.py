@@ -59,16 +59,6 @@ def test_the_first_reason_stays_and_a_refused_row_touches_no_other() -> None:
     assert reasons(cursor) == ["", "truncated", ""]
 
 
-def test_parts_of_a_row_end_before_it_does() -> None:
-    """And the row goes on behind them."""
-    cursor = batch_of(b"\x02\x04\x06", b"\x02\x04\x06").cursor()
-    part = cursor.within(np.array([1, 2]))
-    part.fixed(2, PLACE)
-    cursor.after(part)
-    assert reasons(cursor) == ["truncated", ""]
-    assert cursor.zigzag(PLACE)[1] == 3
-
-
 @pytest.mark.parametrize("precision", [1, 5, 18, 19, 20, 25, 37, 38])
 @pytest.mark.parametrize("size", [1, 7, 8, 9, 15, 16, 17, 30])
 def test_decimals_of_any_length_are_exact(precision: int, size: int) -> None:
