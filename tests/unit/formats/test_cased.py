@@ -21,14 +21,12 @@ from exporter.formats.decoder import Decoder
 from exporter.formats.format import Format
 from exporter.formats.json import cased, judge
 from exporter.formats.json.format import Json
-from exporter.formats.typed.asked import TypedAsked
-from exporter.formats.typed.fit import Fit
-from exporter.formats.typed.typed import Typed
 from tests.support.decoded_rows import rows_of
 from tests.unit.formats.oracle import Refused, dumped, parsed, rescued, same, split
 from tests.unit.formats.test_decoder import PLAIN, TUNINGS, run, shown
 from tests.unit.formats.test_evolved_columns import any_json, evolved, list_of, map_of
 from tests.unit.formats.test_evolved_columns import rows as held_rows
+from tests.unit.formats.typed.test_fit import fit
 
 ANY_CASE = replace(PLAIN, shapes=(("a", Shape("", case="insensitive")),))
 INNER = pa.struct([("k", pa.string()), ("Deep", pa.struct([("x", pa.int64())]))])
@@ -319,10 +317,7 @@ def test_most_values_are_told_to_need_nothing_by_their_pattern(monkeypatch: pyte
 
 def fitted(kind: pa.StructType, values: list[dict[str, Any]], schema: pa.Schema, config: Routing = ANY_CASE) -> Any:
     """The rows of one writer's records, and the reasons of others."""
-    record = pa.array(values, kind)
-    read = Fit(kind, TypedAsked.by("a", schema, config), "id 7").read(
-        Typed(pa.array(range(len(values))).to_numpy(), record)
-    )
+    read = fit(kind, schema, values, config, "a")
     columns = dict(zip(schema.names, [column.to_pylist() for column in read.columns], strict=True))
     return columns, read.rescued.to_pylist(), read.refused
 
@@ -368,10 +363,11 @@ def test_a_writer_s_fields_are_called_as_the_columns_are() -> None:
 def test_a_writer_with_two_fields_of_one_column_has_no_good_record(kind: pa.StructType, where: str) -> None:
     """Whatever they hold: its schema is the reason. With case as ever it may be read."""
     schema = pa.schema([one for one in COLUMNS if one.name != "any"])
-    columns, _, refused = fitted(kind, [{}, {}], schema)
+    nothing = dict.fromkeys(one.name for one in kind)
+    columns, _, refused = fitted(kind, [nothing, nothing], schema)
     assert refused == dict.fromkeys(range(2), f"ambiguous_field: id 7: {where}")
     assert columns["id"] == []
-    assert fitted(kind, [{}, {}], schema, PLAIN)[2] == {}
+    assert fitted(kind, [nothing, nothing], schema, PLAIN)[2] == {}
 
 
 def test_event_type_and_time_of_a_writer_are_columns_too() -> None:
@@ -379,9 +375,8 @@ def test_event_type_and_time_of_a_writer_are_columns_too() -> None:
     config = replace(ANY_CASE, type_from=TypeFrom("json", "meta.type"), event_time=EventTime("json", "meta.at", "ms"))
     schema = pa.schema([("META", pa.struct([("TYPE", pa.string()), ("At", pa.int64())]))])
     kind = pa.struct([("meta", pa.struct([("type", pa.string()), ("AT", pa.int64())]))])
-    asked = TypedAsked.by("a", schema, config)
-    values = pa.array([{"meta": {"type": "a", "AT": 5}}, {"meta": {"type": "b", "AT": 5}}], kind)
-    read = Fit(kind, asked).read(Typed(pa.array([0, 1]).to_numpy(), values))
+    read = fit(kind, schema, [{"meta": {"type": "a", "AT": 5}}, {"meta": {"type": "b", "AT": 5}}], config, "a")
+    assert read.time is not None
     assert (read.columns[0].to_pylist(), read.time.to_pylist()) == ([{"TYPE": "a", "At": 5}], [5])
     assert read.refused[1].startswith("type_mismatch: ")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import io
 import json
 import random
 import uuid
@@ -12,14 +11,14 @@ from copy import deepcopy
 from decimal import Decimal
 from typing import Any
 
-import fastavro
 import pytest
 
 from exporter.column.ddl import ddl_schema
 from exporter.core.value_format import ValueFormat
 from tests.support.decoded_rows import decode_all, routing_of, rows_of
-from tests.support.envelope_samples import AT_MS, KAFKA_US, NOT_SENT, POSTGRES, UNAVAILABLE, VALUES, changed, text
+from tests.support.envelope_samples import KAFKA_US, NOT_SENT, POSTGRES, UNAVAILABLE, VALUES, changed, text
 from tests.support.not_sent import is_hidden
+from tests.unit.formats.envelopes.test_typed_changes import avro
 
 AVRO: dict[str, Any] = {
     "STRING": "string", "BINARY": "bytes", "INT": "int", "BIGINT": "long", "FLOAT": "float",
@@ -98,11 +97,7 @@ def in_avro(row: dict[str, Any], source: Any = NEWEST) -> bytes:
     sent = {name: None if one is None else avro_value(avro_type(name, NOT_SENT[name][0]), one)
             for name, one in row.items()}  # fmt: skip
     after = {"id": 7, **{COLUMNS[name]: sent.get(name) for name in NOT_SENT}}
-    told = {one["name"]: source.get(one["name"]) for one in SOURCE["fields"]}
-    out = io.BytesIO()
-    change = {"before": None, "after": after, "source": told, "op": "u", "ts_ms": AT_MS}
-    fastavro.schemaless_writer(out, fastavro.parse_schema(envelope()), change)
-    return out.getvalue()
+    return avro(changed(source, "u", after=after), envelope())
 
 
 DEBEZIUM = ValueFormat(envelope="debezium")

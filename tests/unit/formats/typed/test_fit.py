@@ -37,9 +37,11 @@ def decimal(precision: int, scale: int) -> pa.DataType:
     return pa.decimal128(precision, scale)
 
 
-def fit(kind: pa.DataType, schema: pa.Schema, values: list[Any], routing: Routing = PLAIN) -> Read:
+def fit(
+    kind: pa.DataType, schema: pa.Schema, values: list[Any], routing: Routing = PLAIN, event_type: str = NAME
+) -> Read:
     """values: of records, as the oracle has them."""
-    made = Fit(kind, TypedAsked.by(NAME, schema, routing), "id 7")
+    made = Fit(kind, TypedAsked.by(event_type, schema, routing), "id 7")
     return made.read(Typed(np.arange(len(values)), oracle.arrow(values, kind)))
 
 
@@ -230,6 +232,7 @@ def test_what_nobody_declared_holds_what_fits_member_by_member() -> None:
         {"a": 1, "b": None}, [("k", 1), ("z", None)], None,
     ]  # fmt: skip
     assert found.rescued.to_pylist() == [f'{{"s":{{"b":"x"}},"m":{{"n":{odd}}},"l":[1,{odd}]}}']
+    assert one(pa.float64(), pa.float32(), 0.5, free=True) == (0.5, None)
 
 
 def test_rows_that_were_not_decoded_keep_their_reason() -> None:
