@@ -22,9 +22,14 @@ _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 
 
 @lru_cache(maxsize=256)
+def read(text: str) -> Type:
+    """A type, as it is stored."""
+    return type_of(json.loads(text))
+
+
 def struct_of(text: str) -> StructType:
     """The columns of a schema."""
-    found = type_of(json.loads(text))
+    found = read(text)
     if not isinstance(found, StructType):
         raise ValueError(f"no struct of columns: {text}")
     return found

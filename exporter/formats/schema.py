@@ -7,13 +7,12 @@ too; a mark of a JSON text stands at the very field that holds it. Pure.
 
 from __future__ import annotations
 
-import json
 from typing import NamedTuple
 
 import pyarrow as pa
 
 from exporter.arrow.spark_types import arrow_scalar
-from exporter.column.spark_json import type_of
+from exporter.column.spark_json import read
 from exporter.column.types import JSON, ListType, MapType, ScalarType, StructType, Type
 from exporter.core.columns import EVOLVED
 from exporter.errors import ConfigError
@@ -31,7 +30,7 @@ def arrow_schema(spark_schema_json: str, event_type: str, form: str) -> pa.Schem
     Raises ConfigError for a type that has no form in such values here and for empty structs. Names are for
     core/columns.py to judge.
     """
-    return _Declared(event_type, form).schema(type_of(json.loads(spark_schema_json)))
+    return _Declared(event_type, form).schema(read(spark_schema_json))
 
 
 class _Place(NamedTuple):
