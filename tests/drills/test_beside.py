@@ -149,7 +149,7 @@ def test_maintenance_and_appends_of_others_lose_and_double_nothing(
         hands = hands_on(e, spark, rng, killed_too=kills > 1)
         with others(*hands) as beside, killed(e, rng, kills) as task:
             before = beside.done["append"]
-            wait_until(lambda: beside.done["append"] > before and len(beside.done) == len(hands), 200, "all hands")
+            wait_until(lambda: beside.done["append"] > before and len(beside.done) == len(hands), 400, "all hands")
             os.killpg(task.pid, signal.SIGKILL)
     e.run(spark)
     print(beside.done)
