@@ -91,7 +91,8 @@ class EventTypeReader:
 def told_types(found: pa.StringArray, path: Sequence[str]) -> tuple[pa.StringArray, dict[int, str]]:
     """What stands at a path as event types, with a reason for each that is null or empty, which are null."""
     name = "$." + ".".join(path)
-    why = dict.fromkeys(pc.indices_nonzero(found.is_null()).to_pylist(), f"no_type: {name} is null or missing")
+    nulls = pc.indices_nonzero(found.is_null()).to_pylist() if found.null_count else []
+    why = dict.fromkeys(nulls, f"no_type: {name} is null or missing")
     empty = pc.equal(found, "").fill_null(False)
     if empty.true_count:
         why |= dict.fromkeys(pc.indices_nonzero(empty).to_pylist(), f"no_type: {name} is an empty string")
