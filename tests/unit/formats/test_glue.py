@@ -18,6 +18,8 @@ import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from exporter.arrow.kafka_time import VALUE_BYTES
+from exporter.column.spark_json import text_of
+from exporter.column.types import StructType
 from exporter.core.reasons import CODES
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.schemas import GUID, KnownSchemas, SchemaText, UnknownId, guid_number
@@ -123,7 +125,8 @@ def test_a_map_is_one_though_its_entries_are_spelt_out() -> None:
     (schema,) = next(one for one in texts().decisions.values() if one[0].kind == "PROTOBUF" and "Zebra" in
                      base64.b64decode(one[0].text).decode("latin-1"))  # type: ignore[union-attr]  # fmt: skip
     assert isinstance(schema, SchemaText) and not schema.why
-    columns = {one["name"]: one["type"] for one in registered(schema).fields}
+    fields = json.loads(text_of(StructType(tuple(registered(schema).fields))))["fields"]
+    columns = {one["name"]: one["type"] for one in fields}
     assert columns["counts"] == {"type": "map", "keyType": "string", "valueType": "integer", "valueContainsNull": True}
     (guid,) = (name for name, one in texts().decisions.items() if one[0] == schema)
     raw = messages()["shop.Zebra"](id=1, counts={"a": 5}).SerializeToString()

@@ -9,6 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from exporter.column.spark_json import text_of
+from exporter.column.types import StructType
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.schemas import KnownSchemas, SchemaText
 from exporter.core.value_format import ValueFormat
@@ -69,7 +71,7 @@ def test_a_title_or_properties_of_its_own_make_it_one() -> None:
     assert places(choice(CUSTOMER, ORDER, title="All")) == ("",)
     optional = SchemaText("JSON", json.dumps({"oneOf": [{"type": "null"}, {**CUSTOMER, "title": ""}]}))
     assert types(optional, {"id": 1, "name": "x"})[0] == [None] and places(optional) == ("",)
-    assert [one["name"] for one in registered(optional).fields] == ["id", "name"]
+    assert [one.name for one in registered(optional).fields] == ["id", "name"]
 
 
 def test_each_object_gives_its_own_columns_and_what_fits_none_those_of_all() -> None:
@@ -77,7 +79,7 @@ def test_each_object_gives_its_own_columns_and_what_fits_none_those_of_all() -> 
     assert places(BOTH) == ["0", "1"]
     found = [registered(BOTH, place) for place in ("0", "1", "")]
     assert [one.name for one in found] == ["shop.Customer", "shop.Order", ""]
-    assert [[column["name"] for column in one.fields] for one in found] == [["id", "name"], ["id", "amount"], ["id"]]
+    assert [[column.name for column in one.fields] for one in found] == [["id", "name"], ["id", "amount"], ["id"]]
     values = pa.array([HEAD + one for one in (b'{"id":1,"amount":2}', b'{"id":1,"name":""}', b"{}", b"{")], pa.binary())
     ids = confluent_ids(values)
     keys = row_schemas(ids, places_of(values, ids, FRAMED, KnownSchemas({7: [BOTH]})))
@@ -121,7 +123,7 @@ def test_the_audit_says_the_same_of_random_choices(seed: int) -> None:
 def test_values_are_read_whatever_choice_they_are_of() -> None:
     """Nothing is validated, as of any other schema."""
     form = format_of(FRAMED, KnownSchemas({7: [BOTH]}))
-    spark = json.dumps({"type": "struct", "fields": list(registered(BOTH, "1").fields)})
+    spark = text_of(StructType(tuple(registered(BOTH, "1").fields)))
     reader = form.reader("Order", form.schema(spark, "Order"), Routing(TypeFrom("topic"), EventTime("record"), ()))
     found = reader.read(pa.array([HEAD + b'{"id":1,"amount":2}', HEAD + b'{"id":1,"name":"x"}'], pa.binary()))
     assert found.columns[1].to_pylist() == [2.0, None] and found.rescued.to_pylist() == [None, '{"name":"x"}']

@@ -9,6 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from exporter.column.spark_json import field_of, text_of
+from exporter.column.types import StructType
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.schemas import KnownSchemas, SchemaText
 from exporter.core.value_format import ValueFormat
@@ -26,9 +28,9 @@ TREE = record("Tree", v="int", below={"type": "array", "items": "Tree"}, next=["
 def read(spec: Any, bodies: list[bytes], columns: Any = None, **more: Any) -> Read:
     """In exactly the columns that the schema gives, unless others are given."""
     text = SchemaText("AVRO", json.dumps(spec))
-    fields = registered(text).fields if columns is None else columns
     form = Avro(ValueFormat("avro", "confluent"), KnownSchemas({1: [text]}))
-    schema = form.schema(json.dumps({"type": "struct", "fields": list(fields)}), "t") if fields else pa.schema([])
+    fields = tuple(registered(text).fields if columns is None else map(field_of, columns))
+    schema = form.schema(text_of(StructType(fields)), "t") if fields else pa.schema([])
     routing = Routing(TypeFrom("topic"), EventTime("record"), (), **more)
     return form.reader("t", schema, routing).read(pa.array([framed(1, one) for one in bodies], pa.binary()))
 
@@ -39,7 +41,7 @@ def test_a_branch_without_fields_is_kept_by_its_name() -> None:
     spec = record("R", x=["null", inside, EMPTY], y=["null", "n.Empty"], id="long")
     text = SchemaText("AVRO", json.dumps(spec))
     found = registered(text)
-    assert [one["name"] for one in found.fields] == ["x", "id"]
+    assert [one.name for one in found.fields] == ["x", "id"]
     assert found.refused["$.x.member_empty"] == found.refused["$.y"] == "a record without fields"
     got = read(spec, [b"\2\4\0\2", b"\4\2\4", b"\0\2\6", b"\4\0\x08"])
     assert not got.refused
@@ -126,6 +128,6 @@ def test_what_is_nested_too_deep_for_a_column_is_kept() -> None:
     for _ in range(60):
         kind = {"type": "array", "items": kind}
     spec = record("R", id="int", x=kind)
-    assert [one["name"] for one in registered(SchemaText("AVRO", json.dumps(spec))).fields] == ["id"]
+    assert [one.name for one in registered(SchemaText("AVRO", json.dumps(spec))).fields] == ["id"]
     got = read(spec, [b"\2" + b"\2" * 60 + b"\6" + b"\0" * 60, b"\2\0"])
     assert got.rescued.to_pylist() == [f'{{"x":{"[" * 60}3{"]" * 60}}}', '{"x":[]}']

@@ -12,6 +12,8 @@ import fastavro
 import pyarrow as pa
 import pytest
 
+from exporter.column.spark_json import text_of
+from exporter.column.types import StructType
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.schemas import KnownSchemas, SchemaText
 from exporter.core.value_format import ValueFormat
@@ -109,9 +111,9 @@ def test_a_branch_that_is_no_record_refuses_its_own_rows_alone() -> None:
 
 def test_each_branch_gives_its_own_columns() -> None:
     """By its number; an optional record also by its id alone, several records by none."""
-    assert [one["name"] for one in registered(UNION, "0").fields] == ["id", "kind"]
+    assert [one.name for one in registered(UNION, "0").fields] == ["id", "kind"]
     found = registered(UNION, "1")
-    assert (found.name, [one["name"] for one in found.fields]) == ("ns.B", ["id", "price"])
+    assert (found.name, [one.name for one in found.fields]) == ("ns.B", ["id", "price"])
     assert registered(OPTIONAL).name == registered(OPTIONAL, "1").name == "ns.A"
     assert [places(one) for one in (UNION, OPTIONAL, TEXT_A)] == [["0", "1"], ["1"], ("",)]
     with pytest.raises(ConfigError, match="union of 2 records"):
@@ -227,13 +229,14 @@ def test_columns_of_a_branch_hold_what_the_oracle_reads() -> None:
         union = [one for one in _union(dice) if isinstance(one, dict)]
         text = SchemaText("AVRO", json.dumps(union))
         for number, spec in enumerate(union):
-            columns = json.dumps({"type": "struct", "fields": list(registered(text, str(number)).fields)})
+            fields = registered(text, str(number)).fields
+            columns = text_of(StructType(tuple(fields)))
             form = Avro(FRAMED, KnownSchemas({1: [text]}))
             bodies = [random_body(dice, spec) for _ in range(10)]
             values = pa.array([framed(1, written(number) + one) for one in bodies], pa.binary())
             got = form.reader("order", form.schema(columns, "order"), PLAIN).read(values)
             for at, row in enumerate(got.rows.to_pylist()):
                 said = value_of(spec, bodies[row])
-                names = [one["name"] for one in json.loads(columns)["fields"]]
+                names = [one.name for one in fields]
                 mine = {name: plain(column)[at] for name, column in zip(names, got.columns, strict=True)}
                 assert comparable(mine) == comparable({name: said[name] for name in names}), seed

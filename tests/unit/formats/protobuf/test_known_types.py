@@ -60,7 +60,7 @@ def known() -> KnownSchemas:
 
 def test_each_type_that_connect_registers_has_its_column() -> None:
     """A decimal whose field does not say of how many digits stays a message, as times of a day and money do."""
-    found = {one["name"]: short(one["type"]) for one in registered(SchemaText("PROTOBUF", text_of(ORDER))).fields}
+    found = {one.name: short(one.type) for one in registered(SchemaText("PROTOBUF", text_of(ORDER))).fields}
     assert found == {
         "id": "long", "price": "decimal(8,2)", "prices": ["decimal(8,2)"], "days": {"map": "date"}, "day": "date",
         "dates": ["date"], "any": DECIMAL, "whole": "decimal(38,0)", "wide": DECIMAL,
