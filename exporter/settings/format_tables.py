@@ -25,11 +25,8 @@ FRAMES: Mapping[str, tuple[Frame, ...]] = {
     "avro": ("none", "confluent", "glue", "single_object"),
     "protobuf": ("none", "confluent", "glue"),
     "json_schema": ("none", "confluent", "glue"),
-    "connect_json": ("none",),
-    "string": ("none",),
-    "bytes": ("none",),
 }
-"""Kind of a format -> what can stand before a value of it."""
+"""Kind of a format -> what can stand before a value of it; of the others nothing."""
 REGISTERED = ("avro", "protobuf", "json_schema")
 """Kinds whose schemas a registry knows."""
 _OF_GLUE = {"region", "registry_name", "endpoint_url"}
@@ -84,8 +81,9 @@ class ValueFormatTable(Table):
     @model_validator(mode="after")
     def _agree(self) -> ValueFormatTable:
         """What can be told without the other tables."""
-        if self.frame is not None and self.frame not in FRAMES[self.kind]:
-            raise ValueError(f"frame should be {' or '.join(FRAMES[self.kind])} with kind = {self.kind}")
+        frames = FRAMES.get(self.kind, ("none",))
+        if self.frame is not None and self.frame not in frames:
+            raise ValueError(f"frame should be {' or '.join(frames)} with kind = {self.kind}")
         if self.kind == "json" and self.frame in ("confluent", "glue") and self.envelope != "none":
             raise ValueError(f"envelope needs kind = json_schema with frame = {self.frame}")
         if self.is_raw and self.envelope != "none":

@@ -72,7 +72,7 @@ class Machines:
         )
         self.manifests = Manifests(
             lake=lake, rounds=rounds, ends=self.ends, known=known, growing=growing, watch=watch,
-            new_types_max=settings.new_types_max, read_again=ownership.read_again,
+            settings=settings, read_again=ownership.read_again,
         )  # fmt: skip
         self.anchoring = Anchoring(
             app=lake.app, anchor=lambda wanted: met.anchor(wanted, growing.to_make), known=known, committer=committer,

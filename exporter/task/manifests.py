@@ -24,6 +24,7 @@ from exporter.log_events import Event
 from exporter.monitor.watch import Watch
 from exporter.protocol.known import KnownTables
 from exporter.rounds.rounds import Rounds
+from exporter.settings.model import Settings
 from exporter.task.ends import Ends
 from exporter.task.growing import Growing, fitted
 from exporter.task.offers import park_and_tell
@@ -43,7 +44,7 @@ class Manifests:
     known: KnownTables
     growing: Growing
     watch: Watch
-    new_types_max: int
+    settings: Settings
     read_again: Callable[[Collection[TopicPartition]], None]
 
     def take(self, now: float, writers: Writers) -> RoundResult | None:
@@ -63,7 +64,7 @@ class Manifests:
         point(Fault.AFTER_READ)
         if self.rounds.secs >= self.ends.look_secs:
             self.ends.look_again()  # the next round is to read what came meanwhile
-        require_few(self.known.new_types, result, self.new_types_max)
+        require_few(self.known.new_types, result, self.settings.new_types_max)
         if result.storage:
             self.watch.workers_lack_storage(result.storage, now)
         out = bool(result.incomplete) and self.watch.storage_is_out(now)

@@ -22,6 +22,7 @@ from exporter.task.manifests import Manifests
 from offsets import Invariant
 from offsets.positions import Position
 from offsets.ranges import OffsetRange, TopicPartition
+from tests.support.settings import looping
 from tests.support.snapshots import P0
 
 ROUTING = Routing(TypeFrom("json", "type"), EventTime("record"), (), new_type="table")
@@ -59,8 +60,8 @@ class Place:
         lake: Any = SimpleNamespace(app="app", table=lambda name: SimpleNamespace(view=lambda: view))
         ends: Any = SimpleNamespace(look_secs=1.0, look_again=lambda check=False: self.looks.append(check))
         self.machine = Manifests(
-            lake=lake, rounds=self.rounds, ends=ends, known=self.known, watch=self.watch, new_types_max=1,
-            growing=Growing(lake=lake, known=self.known),
+            lake=lake, rounds=self.rounds, ends=ends, known=self.known, watch=self.watch,
+            settings=looping(new_types_max=1), growing=Growing(lake=lake, known=self.known),
             read_again=lambda tps: self.again.append(set(tps)),
         )  # fmt: skip
 
