@@ -63,7 +63,7 @@ class Keys:
     """
 
     def __init__(self, found: Any) -> None:
-        """found: RefreshableCredentials."""
+        """found: botocore's RefreshableCredentials, or others that never end."""
         self._found = found
         self._frozen: Any = None
         self._ends = 0.0

@@ -44,7 +44,7 @@ def at_once(code: int) -> None:
 
 
 class Ending:
-    """That of one process."""
+    """How this process ends: once, in time, with its exit code."""
 
     def __init__(self, end: Callable[[int], object] = at_once) -> None:
         """end: ends the process with an exit code, at once."""

@@ -167,7 +167,7 @@ def _without_dead_letters(tables: Mapping[str, TableState], dead_letters: str) -
 
 
 def _in_force(tables: Mapping[str, TableState], active: tuple[str, ...], epoch: int, anchor_at: int) -> Verdict:
-    """Protocol 5.3a."""
+    """The verdict where our own configuration is in force (protocol 5.3a)."""
     for name, state in sorted(tables.items()):
         if state.position is not None and state.position.epoch > epoch:
             return Unfinished(name)

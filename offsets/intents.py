@@ -71,14 +71,14 @@ class Intent:
 
 
 def partition_key(app: str, tp: TopicPartition) -> str:
-    """Raises BadName."""
+    """The log's key of an app's partition. Raises BadName."""
     if not (APP.match(app) and TOPIC.match(tp.topic)) or tp.partition < 0:
         raise BadName(f"cannot build a key of {app!r} and {tp!r}")
     return f"{app}/{tp.topic}/{tp.partition}"
 
 
 def sort_key(key: IntentKey, new: int, commit_id: str) -> str:
-    """Raises BadName."""
+    """The log's key of an intent within its partition. Raises BadName."""
     if not (0 <= key.epoch < 10**_EPOCH_DIGITS and 0 <= new < 10**_OFFSET_DIGITS and _COMMIT_ID.match(commit_id)):
         raise BadName(f"cannot build a key of epoch {key.epoch}, position {new} and commit {commit_id!r}")
     folder = table_folder(key.event_type)

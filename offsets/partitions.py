@@ -234,7 +234,7 @@ def _escaped(text: str) -> str:
 
 
 def _unescaped(text: str) -> str:
-    """Raises BadPartition."""
+    """A value as a folder's name has it. Raises BadPartition."""
     raw, index = bytearray(), 0
     while index < len(text):
         code = text[index + 1 : index + 3] if text[index] == "%" else ""

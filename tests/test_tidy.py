@@ -22,6 +22,7 @@ FUNCTION_LINES_MAX = 70
 FILE_LINES_MAX = 400
 CLASS_LINES_MAX = 300
 ARGUMENTS_MAX = 8
+DOCSTRING_WORDS_MIN = 5
 TOP_LEVEL = {"setup.cfg", "pyproject.toml", "README.md", "exporter", "offsets", "tests", "deploy"}
 
 PURE = ("exporter/column", "exporter/core", "exporter/lake/fillable.py", "exporter/lake/retention.py")
@@ -143,6 +144,15 @@ def every_test_states_its_fact(source: Source) -> Iterator[object]:
             yield node.name
 
 
+def a_docstring_says_what_a_caller_must_know(source: Source) -> Iterator[object]:
+    """At least five words, outside of properties; a table of the settings is called by its head alone."""
+    for node in source.all(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef):
+        told = ast.get_docstring(node)
+        is_property = any("property" in ast.unparse(one) for one in node.decorator_list)
+        if told and len(told.split()) < DOCSTRING_WORDS_MIN and not is_property and not told.startswith("["):
+            yield f"{node.name}: {told}"
+
+
 def a_mark_stands_on_a_test(source: Source) -> Iterator[object]:
     """On a helper it does nothing: one that was put between a mark and its test takes the mark away."""
     for node in source.all(ast.FunctionDef, ast.AsyncFunctionDef):
@@ -200,6 +210,7 @@ RULES: Mapping[Rule, tuple[str, ...]] = {
     a_constructor_takes_few_arguments: OUR_CODE,
     nothing_that_guards_data_is_an_assert: OUR_CODE,
     no_text_of_the_package_names_a_file_that_is_not_installed: OUR_CODE,
+    a_docstring_says_what_a_caller_must_know: OUR_CODE,
     every_test_states_its_fact: ("tests",),
     a_mark_stands_on_a_test: ("tests",),
 }
@@ -247,6 +258,7 @@ def test_tests_of_a_group_are_run_by_one_process(request):
         (a_constructor_takes_few_arguments, "class A:\n    def __init__(self, a, b, c, d, e, f, g, *, h, i): ..."),
         (every_module_opens_with_what_it_is_for, "x = 1"),
         (every_test_states_its_fact, "class A:\n    def test_a(): ..."),
+        (a_docstring_says_what_a_caller_must_know, "def f():\n    'Of one task.'"),
         (a_mark_stands_on_a_test, "@pytest.mark.long\ndef helper(): ..."),
         (no_error_is_swallowed, "try:\n    f()\nexcept:\n    raise"),
         (no_error_is_swallowed, "try:\n    f()\nexcept (OSError, Exception):\n    pass"),

@@ -67,7 +67,7 @@ class Announcing:
         wait(self._running, max(0.0, deadline - time.monotonic()))
 
     def _work(self, sink: str, follower: Follower) -> None:
-        """The thread."""
+        """What a sink's thread does: follow and send until it is stopped."""
         failures = 0
         while True:
             last, began = self._stop.is_set(), time.monotonic()

@@ -89,7 +89,7 @@ class Follower:
         self._pointers = None
 
     def close(self) -> None:
-        """Wait for nothing."""
+        """Close the sink and the pointers, without waiting for them."""
         self._sink.close()
         self._kept.close()
 
@@ -163,7 +163,7 @@ class Follower:
         return (self._pointers or {}).get(table, Pointer())
 
     def _save(self, pause_secs: float) -> None:
-        """Raises Trouble."""
+        """Keep the pointers, if it is time to. Raises Trouble."""
         now = self._clock()
         if self._pointers is not None and now - self._saved_at >= (pause_secs if self._changed else KEEP_SECS):
             self._saved_at = now
@@ -172,7 +172,7 @@ class Follower:
 
 
 def _read(app: str, table: str, version: int, after: int, lines: list[str]) -> Message | None:
-    """Raises Trouble."""
+    """The message of a table's version, if it has one. Raises Trouble."""
     try:
         return announced(app, table, version, after, lines)
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -56,7 +56,7 @@ class GroupPointers:
             group.close()
 
     def _texts(self) -> GroupTexts:
-        """Raises BrokerSilent."""
+        """The group's texts, opened at the first call. Raises BrokerSilent."""
         self._group = self._group or GroupTexts(self._client, self._name)
         return self._group
 

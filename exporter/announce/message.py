@@ -60,7 +60,7 @@ class Announcement:
     at: str
 
     def as_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """The message as it is sent, ready for JSON."""
         said = {name: value for name, value in vars(self).items() if name not in ("ranges", "days")}
         return {"v": FORMAT, "kind": "version", **said, "days": [*self.days], "ranges": [*map(vars, self.ranges)]}
 
@@ -76,7 +76,7 @@ class Skipped:
     after: int
 
     def as_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """The message as it is sent, ready for JSON."""
         return {"v": FORMAT, "kind": "skipped", **vars(self)}
 
 

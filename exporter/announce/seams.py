@@ -29,13 +29,13 @@ class Logs(Protocol):
 
 
 class Sink(Protocol):
-    """Who takes messages."""
+    """A place to which messages of new versions are sent."""
 
     def send(self, messages: Mapping[str, bytes]) -> Mapping[str, str]:
         """Table -> message. Whatever was not acknowledged: table -> why not. Raises nothing."""
 
     def close(self) -> None:
-        """Wait for nothing."""
+        """Release what is open, without waiting for anything."""
 
 
 class KeptPointers(Protocol):
@@ -48,4 +48,4 @@ class KeptPointers(Protocol):
         """Keep these in place of all others; the tables for which there was no room."""
 
     def close(self) -> None:
-        """Wait for nothing."""
+        """Release what is open, without waiting for anything."""

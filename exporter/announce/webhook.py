@@ -15,7 +15,7 @@ class Webhook:
     """For one thread; messages of several tables are sent at once."""
 
     def __init__(self, url: str) -> None:
-        """Nothing is asked yet."""
+        """url: where messages are posted. Nothing is asked yet."""
         self._url = url
 
     def send(self, messages: Mapping[str, bytes]) -> dict[str, str]:
@@ -25,7 +25,7 @@ class Webhook:
         return {table: why for table, why in answers if why}
 
     def close(self) -> None:
-        """Nothing is kept open."""
+        """Does nothing: no connection is kept open."""
 
     def _posted(self, body: bytes) -> str:
         """What was wrong, or empty."""

@@ -50,7 +50,7 @@ def type_of(kind: pa.DataType) -> Type:
 
 
 def fields_of(fields: Iterable[pa.Field]) -> tuple[Field, ...]:
-    """Raises KeyError."""
+    """Columns of Arrow fields. Raises KeyError for a type that no column can be of."""
     return tuple(Field(one.name, type_of(one.type)) for one in fields)
 
 

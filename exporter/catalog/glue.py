@@ -27,7 +27,7 @@ _TAKEN = (
 
 
 class GlueCatalog:
-    """One database."""
+    """One database of AWS Glue, as a catalog."""
 
     def __init__(self, database: str, client: Any) -> None:
         """client: of boto3, for Glue."""

@@ -9,7 +9,7 @@ from exporter.column.types import Fold
 
 
 def hive_columns(schema_json: str) -> Columns:
-    """Of a Spark schema."""
+    """Names and Hive types of a Spark schema's columns."""
     return tuple((one.name, hive_type(one.type)) for one in struct_of(schema_json).fields)
 
 

@@ -14,7 +14,7 @@ _OTHER = re.compile("[^a-z0-9_]")
 
 
 def catalog_name(event_type: str) -> str:
-    """Order.Placed -> order_placed."""
+    """The name that a catalog takes: Order.Placed -> order_placed."""
     return _OTHER.sub("_", event_type.lower())
 
 

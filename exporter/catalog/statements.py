@@ -65,10 +65,10 @@ DIALECTS: dict[str, tuple[str, Callable[[str, CatalogEntry], str]]] = {
 
 
 def statement(dialect: str, database: str, entry: CatalogEntry) -> str:
-    """That registers one table."""
+    """The statement that registers one table in a dialect."""
     return DIALECTS[dialect][1](database, entry)
 
 
 def database_statement(dialect: str, database: str) -> str:
-    """That makes the database."""
+    """The statement that makes the database in a dialect."""
     return DIALECTS[dialect][0].format(database)

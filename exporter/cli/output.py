@@ -40,24 +40,24 @@ class Output(ABC):
 
 
 class JsonOutput(Output):
-    """For programs."""
+    """Output for programs: a line of JSON for each value."""
 
     def data(self, value: object) -> None:
-        """One line."""
+        """Write a value as one line of JSON."""
         click.echo(json.dumps(value))
 
     def text(self, tell: Callable[[TextOutput], None]) -> None:
-        """Nothing."""
+        """Does nothing: a program reads the values alone."""
 
 
 class TextOutput(Output):
-    """For people."""
+    """Output for people: text, without the values."""
 
     def data(self, value: object) -> None:
-        """Nothing."""
+        """Does nothing: a person reads the text alone."""
 
     def text(self, tell: Callable[[TextOutput], None]) -> None:
-        """Tell it here."""
+        """Let the caller write its text here."""
         tell(self)
 
     def line(self, text: str) -> None:

@@ -179,7 +179,7 @@ class _Line(ProgressColumn):
         self._ask = ask
 
     def render(self, task: Task) -> Text:
-        """The text of now."""
+        """What the line says at this moment."""
         return Text(self._ask())
 
 

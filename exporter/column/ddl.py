@@ -55,7 +55,7 @@ class _Token(NamedTuple):
 
 
 def struct_of_ddl(ddl: str) -> StructType:
-    """Raises NotColumns."""
+    """The columns that a text of DDL declares. Raises NotColumns."""
     try:
         return _Columns(ddl).whole()
     except RecursionError:

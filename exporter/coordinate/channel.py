@@ -66,7 +66,7 @@ class TopicChannel:
             return []
 
     def _read(self, value: bytes) -> Message:
-        """Raises Unreadable."""
+        """A message; an offer only with its signature. Raises Unreadable."""
         message = decode(value, self._app)
         if isinstance(message, Offer) and not self._signature.is_on(value):
             raise Unreadable(f"an offer of {message.owner[:100]} on {message.table[:100]}, not signed as its app")

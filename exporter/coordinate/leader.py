@@ -64,7 +64,7 @@ class Leader:
             self.channel.say([settled])
 
     def tick(self, now: float) -> None:
-        """Do what is due."""
+        """One turn: take what is done, begin and close rounds that are due."""
         self._take_done()
         self._look_who_leads()
         if not self.leads:

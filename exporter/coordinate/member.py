@@ -86,7 +86,7 @@ class RoundMember:
     # for the loop
 
     def submit(self, event_type: str, claims: Sequence[Claim], round_id: str) -> Future[Report]:
-        """As Commits."""
+        """Implements `Commits.submit`: prepare claims in the pool and offer them."""
         future: Future[Report] = Future()
         if round_id:
             with self._lock:
@@ -95,11 +95,11 @@ class RoundMember:
         return future
 
     def begun(self) -> str:
-        """As Commits."""
+        """Implements `Commits.begun`: the id of the round that waits to be rolled."""
         return self._begun
 
     def rolled(self, round_id: str, partitions: Collection[TopicPartition]) -> None:
-        """As Commits."""
+        """Implements `Commits.rolled`: all of the round is submitted; say so once it is offered."""
         with self._lock:
             self._round(round_id).rolled = tuple(sorted(partitions))
             if self._begun == round_id:
@@ -112,7 +112,7 @@ class RoundMember:
             return self._lively.get(event_type, "-") in [*self._rounds][-2:]
 
     def hurry(self) -> None:
-        """As Commits."""
+        """Implements `Commits.hurry`: wait for no leader any more."""
         if self._hurried:
             return
         with self._lock:
@@ -170,7 +170,7 @@ class RoundMember:
     # what either of them begins, and the pool does
 
     def _round(self, round_id: str) -> _Round:
-        """Under the lock."""
+        """What is known of a round; the lock is held."""
         if round_id not in self._rounds:
             self._rounds[round_id] = _Round()
             while len(self._rounds) > ROUNDS_MAX:
@@ -186,7 +186,7 @@ class RoundMember:
         self.channel.say([ready])
 
     def _prepare(self, event_type: str, claims: Sequence[Claim], round_id: str, future: Future[Report]) -> None:
-        """Runs in the pool."""
+        """Prepare claims and offer them, or commit by itself; runs in the pool."""
         try:
             if self._hurried or self.channel.trouble:
                 self.ended[HURRIED if self._hurried else SILENT] += 1

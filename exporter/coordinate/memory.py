@@ -64,4 +64,4 @@ class MemoryChannel:
         return self._topic.trouble
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing: the channel holds nothing open."""

@@ -120,7 +120,7 @@ class Unreadable(ValueError):
 
 
 def encode(message: Message) -> bytes:
-    """A message as JSON."""
+    """A message as the bytes of its JSON."""
     return msgspec.json.encode(_sent(message))
 
 
@@ -166,7 +166,7 @@ def _sent(message: Message) -> _Wire:
 
 
 def _received(wire: _Wire) -> Message:
-    """Raises ValueError."""
+    """A message of its wire form. Raises ValueError if it cannot be one."""
     said = msgspec.structs.asdict(wire)
     del said["v"]
     match wire:

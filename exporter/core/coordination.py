@@ -119,7 +119,7 @@ class Preparing(Protocol):
     """A task's commits in two steps, of which a leader may make the second."""
 
     def commit(self, event_type: str, claims: Sequence[Claim]) -> Report:
-        """Both steps, as Committer.commit."""
+        """Both steps at once, as `Committer.commit` has them."""
 
     def prepare(self, event_type: str, claims: Sequence[Claim]) -> Prepared:
         """Claims that may land under one new id from here on, by whoever commits them. Raises InvariantBroken."""
@@ -182,7 +182,7 @@ class Leadership(Protocol):
         """Whether this task is the leader now. Called often, from one thread; does not block."""
 
     def close(self) -> None:
-        """Give it up."""
+        """Give the leadership up, for the next task to take."""
 
 
 class Commits(Protocol):

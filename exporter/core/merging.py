@@ -134,7 +134,7 @@ def malformed(app: str, table: str, offer: Offer) -> str:
 
 
 def _wrong_claim(claim: OfferedClaim) -> str:
-    """As _wrong_files()."""
+    """Why a claim cannot be committed, as `_wrong_files` says it; empty if it can."""
     said = claim.said
     if (said.get("epoch"), said.get("expected"), said.get("new")) != (claim.epoch, claim.expected, claim.new):
         return f"{claim.tp}: what is to be said of it is not what is claimed"

@@ -277,7 +277,7 @@ class Routing:
 
     @classmethod
     def from_json(cls, text: str) -> Routing:
-        """The inverse of to_json."""
+        """The inverse of `to_json`: the configuration that a text records."""
         fields = json.loads(text)
         fields["type_from"] = TypeFrom(**fields["type_from"])
         fields["event_time"] = EventTime(**fields["event_time"])

@@ -132,7 +132,7 @@ class KnownSchemas:
         return self._guids[at] if 0 <= at < len(self._guids) else alias
 
     def called(self, schema_id: int) -> int | str:
-        """As people call it."""
+        """An id as people call it: a number or a GUID."""
         return called(self.number(schema_id))
 
     @property

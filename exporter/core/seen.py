@@ -24,7 +24,7 @@ LONG = 2**63
 
 
 class At(NamedTuple):
-    """A record."""
+    """The place of a record: topic, partition and offset."""
 
     topic: str
     partition: int
@@ -130,7 +130,7 @@ class Seen:
 
     @classmethod
     def from_json(cls, text: str) -> Seen:
-        """The inverse of to_json."""
+        """The inverse of `to_json`: what a manifest says was seen."""
         return cls._of(json.loads(text))
 
     @classmethod

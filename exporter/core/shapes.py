@@ -113,7 +113,7 @@ def pattern_problem(text: str) -> str:
 
 
 def constant_fields(constants: Iterable[tuple[str, Constant]]) -> list[Field]:
-    """The columns of constants."""
+    """The columns that hold the constants of the settings."""
     return [Field(name, ScalarType(_KINDS[type(value)])) for name, value in constants]
 
 

@@ -248,6 +248,7 @@ def _refusal(writer: Writer | None, plan: PartitionPlan, name: str, refused: Map
         return "" if unknown_then else "it became active since the plan, at another position"
     if writer.parked != plan.parked:
         return "it was parked or retried since the plan"
+    # Equal, not "at least": what lies between two rounds may have been dropped meanwhile (3.1).
     if not plan.start - 1 <= plan.bounds[name] == writer.frontier:
         return f"its frontier is {writer.frontier}, the plan's bound was {plan.bounds[name]}"
     return ""
@@ -284,6 +285,7 @@ def offered(writer: Writer, claim: Claim) -> Writer:
 
 def landed(writer: Writer, claim: Claim, now: float) -> Writer:
     """The claim is in the table and nobody has moved the position since: keep what came after the freeze."""
+    # By offsets, not by identity: a merge may have replaced the claim's files by one (4.6).
     kept = tuple(file for file in writer.staged if file.offsets.first_offset > claim.new)
     return replace(
         writer,

@@ -41,7 +41,7 @@ class DemoChild(ChildProcess):
         super().__init__([code, *arguments], environment, folder / f"{name}.log", self._answer)
 
     def state(self) -> Literal["running", "stopped", "ended"]:
-        """Where it is."""
+        """Whether the child runs, is stopped or has ended."""
         ended, stopped = self.ended() is not None, self.stopped()
         self._take()
         return "ended" if ended else "stopped" if stopped else "running"

@@ -78,7 +78,7 @@ class ShopTally:
         return self.bad.total() - self.bad["unknown_fields"]
 
     def add(self, event: ShopEvent) -> None:
-        """Count one more record."""
+        """Count one more event in the tally."""
         self.records += 1
         self.value_bytes += len(event.value or b"")
         if event.bad:

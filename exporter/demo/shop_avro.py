@@ -185,7 +185,7 @@ class _Ddl:
         self._name = name
 
     def fields(self) -> list[dict[str, Any]]:
-        """All columns."""
+        """All columns of the DDL, as fields of Avro."""
         found = []
         while self._at < len(self._tokens):
             name = self._next()

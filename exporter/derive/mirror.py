@@ -103,7 +103,7 @@ class MirrorJob:
         return self._made_anew(self._target.view(), source)
 
     def status(self) -> JobStatus:
-        """By versions and positions."""
+        """Where the job stands, by versions and positions."""
         view, source = self._target.view(), self._pinned()
         due = Todo(found=slices(NOTHING, source.now))
         if view is not None:

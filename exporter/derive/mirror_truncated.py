@@ -249,7 +249,7 @@ def _has_changes(schema: StructType) -> bool:
 
 
 def _truncate(letter: Mapping[str, Any]) -> Truncate:
-    """letter: LETTERS."""
+    """The truncate that a dead letter records. letter: with the columns of LETTERS."""
     found, at = _AT.search(letter["reason"]), letter[KAFKA]
     told = micros_of(found[1]) if found else None
     ts = told[0] if told else _time_in(letter["value"])

@@ -49,7 +49,7 @@ class PassStop(Protocol):
     """Says when to stop, and waits for work; stopping.py has the real one."""
 
     def asked(self) -> bool:
-        """Whether to stop."""
+        """Whether somebody has asked to stop."""
 
     def rest(self, secs: float) -> object:
         """Wait for so many seconds, or until there is something to do."""
@@ -177,7 +177,7 @@ class Passes:
         self.states = {**self.states, state.name: state}
 
     def _waits(self, state: JobState, error: NoSource) -> JobState:
-        """Told once."""
+        """The state of a job whose source is not there; logged once."""
         if not state.waits:
             log.warning(Event.DERIVE_WAITS, job=state.name, why=error.message)
         return state.waiting(error.message)

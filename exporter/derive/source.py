@@ -63,7 +63,7 @@ class PinnedSource:
         return StructType.fromJson(json.loads(self.view.schema_json))
 
     def frame(self) -> DataFrame:
-        """All rows."""
+        """All rows of the source at the pinned version."""
         return rows_of(self.session, self.table, self.view.version)
 
     def rows(self, since: Cursor = NOTHING, until: Cursor | None = None) -> DataFrame:

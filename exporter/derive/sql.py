@@ -84,7 +84,7 @@ class SqlJob:
         return self._committed(view, commit, made, source.now, source)
 
     def status(self) -> JobStatus:
-        """By cursors alone."""
+        """Where the job stands, by its cursors alone."""
         view, source = self._target.view(), self._pinned()
         behind = sum(one.offsets for one in slices(self._since(view), source.now))
         version, facts = view.version if view else None, others_told(source)

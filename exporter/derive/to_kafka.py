@@ -205,7 +205,7 @@ class ToKafkaJob:
             raise self._too_large(rows[largest], sizes[largest], f"the topic refuses it: {error}") from error
 
     def _sent(self, outgoing: Sequence[Outgoing], progress: SendProgress) -> SendProgress:
-        """Once they are there."""
+        """Send records with the progress behind them; the progress, once they are there."""
         counted = self._progress or progress
         then = replace(progress, number=counted.number, rows=counted.rows)
         then = then.then(self._around.owner, int(time.time()), len(outgoing))

@@ -23,7 +23,7 @@ _EXACT = Context(prec=100)
 
 
 def record_name(subject: str) -> str:
-    """orders.v1-value -> orders_v1_value."""
+    """The name of a subject's record: orders.v1-value -> orders_v1_value."""
     name = re.sub(r"[^A-Za-z0-9_]", "_", subject)
     return name if _NAME.match(name) else f"_{name}"
 

@@ -47,7 +47,7 @@ class AvroForm:
     kind: Kind = "AVRO"
 
     def __init__(self, columns: StructType, subject: str) -> None:
-        """Raises ConfigError."""
+        """The form of one job. Raises ConfigError for columns that Avro cannot have."""
         self.schema = avro_schema(columns, record_name(subject))
         self._write = writer(columns)
 

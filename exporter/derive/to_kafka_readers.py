@@ -72,7 +72,7 @@ def told(kind: Any, value: Any, scalar: Callable[[str, Any], Any], lossy: bool =
 
 
 def row_scalar(kind: str, value: Any) -> Any:
-    """Of a row."""
+    """A scalar of a row, as plain value."""
     return digits(value) if kind.startswith("decimal") else value
 
 
@@ -83,7 +83,7 @@ def digits(value: Any) -> str:
 
 
 class SentJsonReader:
-    """Numbers as they stand."""
+    """Reads sent JSON; numbers keep their digits."""
 
     def __init__(self, columns: Mapping[str, Any]) -> None:
         self._columns = columns

@@ -61,7 +61,7 @@ class SendableSource(Protocol):
         """That table."""
 
     def frame(self) -> DataFrame:
-        """All rows."""
+        """All rows of the source at its version."""
 
     def require_kept(self, progress: SendProgress, job: str) -> None:
         """Raises InvariantBroken if rows were taken back that were sent, or may have been."""

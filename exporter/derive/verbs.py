@@ -93,7 +93,7 @@ def _planned(job: Job) -> Planned:
 
 
 def statuses(settings: Settings, only: Collection[str]) -> list[JobStatus]:
-    """Where each job stands."""
+    """Where each of the chosen jobs stands."""
     with open_lake(settings) as lake:
         return [_status(job) for job in jobs_of(settings, lake, only)]
 

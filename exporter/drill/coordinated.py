@@ -15,6 +15,7 @@ from exporter.drill import schedule
 from exporter.drill.kills import owns, require_alive
 from exporter.drill.run import LIFE_SECS_MAX, Run
 from exporter.drill.tasks import Task
+from exporter.drill.timeline import owned
 from exporter.faults import Fault
 
 INTERVAL_SECS = 1.0
@@ -114,11 +115,11 @@ def sleepers(run: Run) -> None:
         run.struck(sleeper, "SIGSTOP")
         run.wait_commit(other)
         if number % 2:
-            lost = run.owned(sleeper)
+            lost = owned(sleeper)
             run.wait(partial(owns, run, other, lost), LIFE_SECS_MAX, f"{other.name} takes over {lost}", other)
             run.wait_commit(other, 3)
         sleeper.signal(signal.SIGCONT, whole=True)
-        run.wait(lambda: all(map(run.owned, members)), LIFE_SECS_MAX, "both own something", *members)
+        run.wait(lambda: all(map(owned, members)), LIFE_SECS_MAX, "both own something", *members)
         run.check()
     _stop_all(run, members)
     run.finish()
@@ -161,7 +162,7 @@ def start_members(run: Run, count: int, **changes: Any) -> list[Task]:
     for _ in range(count):
         members.append(run.start(**changes))
         run.wait_event(members[-1], "spark_started")
-    run.wait(lambda: all(map(run.owned, members)), LIFE_SECS_MAX, "each owns something", *members)
+    run.wait(lambda: all(map(owned, members)), LIFE_SECS_MAX, "each owns something", *members)
     return members
 
 
@@ -169,7 +170,7 @@ def leader(run: Run) -> Task:
     """The living task that owns partition 0, once there is one."""
 
     def found() -> list[Task]:
-        return [one for one in run.tasks if one.ended() is None and f"{run.topic}-0" in run.owned(one)]
+        return [one for one in run.tasks if one.ended() is None and f"{run.topic}-0" in owned(one)]
 
     run.wait(found, LIFE_SECS_MAX, "one leads")
     return found()[-1]

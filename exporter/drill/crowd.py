@@ -20,7 +20,7 @@ from exporter.drill.lateness import Period, arrivals, handovers, versions
 from exporter.drill.producer import NOON, DrillRecord
 from exporter.drill.record import spread
 from exporter.drill.run import LIFE_SECS_MAX, NotAsItMust, Run
-from exporter.drill.timeline import turns
+from exporter.drill.timeline import owned, turns
 from exporter.local.children import quick_java
 from exporter.local.plain import PlainCommit
 
@@ -90,15 +90,15 @@ def crowd(run: Run) -> None:
 def _leader_dies(run: Run) -> None:
     """Kill it, and let a new member take its place."""
     victim = leader(run)
-    lost = run.owned(victim)
+    lost = owned(victim)
     run.kill(victim)
     fresh = run.start()
 
     def taken_over() -> bool:
-        return lost <= {tp for one in run.tasks if one.ended() is None for tp in run.owned(one)}
+        return lost <= {tp for one in run.tasks if one.ended() is None for tp in owned(one)}
 
     run.wait(taken_over, LIFE_SECS_MAX, f"others own {lost}")
-    run.wait(lambda: run.owned(fresh), LIFE_SECS_MAX, f"{fresh.name} owns something", fresh)
+    run.wait(lambda: owned(fresh), LIFE_SECS_MAX, f"{fresh.name} owns something", fresh)
 
 
 def _rounds(run: Run, control: str, span: Period) -> set[str]:
@@ -143,7 +143,7 @@ def figures(
 
 
 def judge(figures: Mapping[str, Any]) -> None:
-    """Raises NotAsItMust."""
+    """Compare the crowd's figures with their bounds. Raises NotAsItMust."""
     most = figures["versions_per_table_and_round"]["max"]
     latest = LATE_ROUNDS_MAX * INTERVAL_SECS + figures["handover_secs"].get("max", 0.0)
     if most > VERSIONS_MAX:

@@ -13,6 +13,7 @@ from exporter.drill.outages import LEASED
 from exporter.drill.producer import DrillRecord, mixed
 from exporter.drill.run import LIFE_SECS_MAX, NotAsItMust, Run
 from exporter.drill.tasks import Task
+from exporter.drill.timeline import owned
 from exporter.faults import Fault
 from exporter.local.children import hears
 
@@ -152,7 +153,7 @@ def zombie_steps(run: Run) -> None:
     for point, _ in _with_log(run, [(point, 1) for point in ASLEEP]):
         sleeper = run.start(armed=f"{point.value}:stop:1")
         run.wait(sleeper.stopped, LIFE_SECS_MAX, f"{sleeper.name} sleeps", sleeper)
-        held = run.owned(sleeper)
+        held = owned(sleeper)
         run.struck(sleeper, f"SIGSTOP at {point.value}")
         run.wait(partial(owns, run, owner, held), LIFE_SECS_MAX, f"{owner.name} takes over {held}", owner)
         run.wait_commit(owner, 3)
@@ -246,10 +247,10 @@ def _wakes(run: Run, sleeper: Task) -> None:
 
 def owns(run: Run, task: Task, held: set[str]) -> bool:
     """Whether a task owns all these partitions."""
-    return held <= run.owned(task)
+    return held <= owned(task)
 
 
 def require_alive(task: Task) -> None:
-    """Raises NotAsItMust."""
+    """Check that a task still runs. Raises NotAsItMust."""
     if task.ended() is not None:
         raise NotAsItMust(f"{task.name} ended with {task.ended()}, it should have worked on\n{task.tail()}")

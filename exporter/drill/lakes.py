@@ -79,7 +79,7 @@ class FolderLakes:
         """They stand in the run's folder."""
 
     def close(self) -> None:
-        """Nothing was started."""
+        """Does nothing: no server was started for folders."""
 
 
 @dataclass

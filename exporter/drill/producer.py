@@ -120,7 +120,7 @@ class Load:
         ).add_errback(self._failed.append)
 
     def start(self) -> None:
-        """Begin to write steadily."""
+        """Begin to write at a steady rate, in a thread."""
         self._enough.clear()
         self._thread = threading.Thread(target=self._run, name="load", daemon=True)
         self._thread.start()

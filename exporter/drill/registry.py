@@ -60,7 +60,7 @@ class DrillRegistry:
             self._serve()
 
     def answer(self, path: str) -> tuple[int, Any]:
-        """Status and content."""
+        """Status and content of an answer, as the trouble of the moment has it."""
         self.asked += 1
         if self.trouble == "slow":
             time.sleep(2 * TIMEOUT_SECS)
@@ -137,7 +137,7 @@ def broken(number: int) -> DrillRecord:
 
 
 def _long(number: int) -> bytes:
-    """Avro's varint, in zigzag."""
+    """A number as Avro's varint in zigzag."""
     left, found = (number << 1) ^ (number >> 63), bytearray()
     while left > 0x7F:
         found.append(left & 0x7F | 0x80)

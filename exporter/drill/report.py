@@ -22,7 +22,7 @@ PARTS_SAY = {
 
 
 def as_html(book: Book) -> str:
-    """The page."""
+    """The report of all runs as one page."""
     told = summary(book.runs)
     verdict = f"{told['clean']} of {told['runs']} runs clean; nothing lost, nothing doubled"
     if told["failed"]:

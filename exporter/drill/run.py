@@ -28,7 +28,7 @@ from exporter.drill.schedule import KILLS
 from exporter.drill.services import Services
 from exporter.drill.settings_file import SCALARS, write_settings
 from exporter.drill.tasks import GONE_SECS_MAX, Task
-from exporter.drill.timeline import Timeline, owned
+from exporter.drill.timeline import Timeline
 from exporter.errors import FoundProblem
 from exporter.local.plain import PlainCommit, PlainTopic, problems
 from offsets.positions import live_position
@@ -317,7 +317,7 @@ class Run:
     # What is there ---------------------------------------------------------------------------------------
 
     def table(self, name: str) -> str:
-        """Its name in SQL."""
+        """The name of a table in SQL."""
         return f"delta.`{self.services.lakes.store(self.app, self.folder).uri(name)}`"
 
     def version(self, name: str) -> int:
@@ -342,10 +342,6 @@ class Run:
         self.look()
         names = (*self.types, DEAD_LETTERS)
         return min(self.position(name, at) for name in names for at in range(self.size.partitions)) >= offset
-
-    def owned(self, task: Task) -> set[str]:
-        """The partitions that a task believes to own."""
-        return owned(task)
 
     def note(self, task: Task, what: str) -> None:
         """Something that was done to it, for the timeline."""

@@ -78,7 +78,7 @@ class Services:
             raise DependencyUnreachable(f"DynamoDB: {error.message}", "start the drill again") from error
 
     def drop_log(self, table: str) -> None:
-        """Raises DependencyUnreachable."""
+        """Delete the write-ahead log's table. Raises DependencyUnreachable."""
         try:
             connect(self.endpoint).call("delete_table", TableName=table)
         except WalUnreachable as error:

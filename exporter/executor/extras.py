@@ -17,7 +17,7 @@ _KINDS = pa.array(["CreateTime", "LogAppendTime"])
 
 
 class Extras:
-    """Of one task."""
+    """What a task adds to rows of the records themselves: keys, headers, kinds of timestamps."""
 
     def __init__(self, order: StagingOrder) -> None:
         self._columns = order.to.options.record_columns

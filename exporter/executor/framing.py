@@ -28,7 +28,7 @@ MISSING_MAX = 1_000
 
 
 class Framing:
-    """Of one task."""
+    """Cuts batches of one task at records whose schema is not decided."""
 
     def __init__(self, form: Callable[[str], ValueFormat], schemas: KnownSchemas) -> None:
         """form: how the values of a topic are written."""

@@ -51,7 +51,7 @@ class _Made:
 
 
 class TaskReaders:
-    """Of one task."""
+    """The readers of one task, each made once."""
 
     def __init__(self, order: StagingOrder) -> None:
         self._order = order

@@ -51,7 +51,7 @@ def shaped(
 
 
 def _records(batch: pa.RecordBatch, rows: pa.Int32Array, topic: str) -> pa.Table:
-    """SHAPING_SCHEMA of some rows."""
+    """The records of some rows, with the columns of SHAPING_SCHEMA."""
     kafka, _, headers = SHAPING_SCHEMA
     fields = [
         pa.repeat(pa.scalar(topic, pa.string()), len(rows)),

@@ -159,6 +159,7 @@ class _Task:
         counts["bytes"] += record_bytes(batch)
         letters_bound = plan.bounds.get(DEAD_LETTERS)
         self._placed.clear()
+        # Before routing: a timestamp that Arrow cannot hold would end whatever touches it.
         batch, untimely = held(batch)
         self._times.read(tp, batch.column("timestamp"))
         barred = {**untimely, **framed.unknown} if framed is not None else untimely
@@ -214,6 +215,7 @@ class _Task:
         self._times.staged(name, tp, cut.column(cut.num_columns - 1))
         table = located(cut, coordinates(tp, plan.epoch, offsets, times), self._order.target(name).has_event_time)
         table = self._extras.added(name, table, batch, taken, found.cdc)
+        # Offsets rise, so a first one beyond the bound spares the filter for nearly all batches.
         if offsets[0].as_py() <= bound:
             fresh = pc.greater(offsets, bound)
             table, keys, taken = table.filter(fresh), keys.filter(fresh), taken.filter(fresh)

@@ -117,7 +117,7 @@ def as_exact(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def rows_as_arrow(rows: Sequence[exact.ExactRecord], tp: TopicPartition) -> pa.RecordBatch:
-    """As EXACT."""
+    """Records of one partition as a batch of the schema EXACT."""
     columns = {
         "key": [one.key for one in rows],
         "value": [one.value for one in rows],

@@ -54,6 +54,7 @@ def slab(bodies: Sequence[Body], tp: TopicPartition, start: int, end: int) -> pa
     offsets = base + cursor.zigzag(_AT)
     key, value = _nullable(cursor), _nullable(cursor)
     headers = _headers(cursor)
+    # One odd record makes the whole batch odd: it is read again record by record, which says which one it is.
     if cursor.bad.any() or (cursor.pos != cursor.end).any():
         raise Odd
     last = _of_each([one.last for one in batches], counts)

@@ -40,7 +40,7 @@ class Spelling:
 
     @classmethod
     def of(cls, fields: Iterable[pa.Field]) -> Spelling:
-        """That of declared columns."""
+        """The spelling of declared columns; evolved ones have none."""
         declared = [one for one in fields if not is_evolved(one)]
         return cls({fold(one.name): (one.name, _inside(one.type)) for one in declared})
 
@@ -71,7 +71,7 @@ class Spelling:
 
 @dataclass(frozen=True)
 class CasedItems:
-    """Of an array."""
+    """The spelling of what stands in an array."""
 
     item: Inside
 

@@ -26,7 +26,7 @@ def never_refusing(made: Callable[[pa.Schema], Reader], schema: pa.Schema) -> Re
 
 
 class Evolving:
-    """See Reader."""
+    """Reads all columns, then once more by the declared ones what these alone may refuse (VERDICT)."""
 
     def __init__(self, reader: Reader, made: Callable[[pa.Schema], Reader], schema: pa.Schema) -> None:
         self.all_columns = reader
@@ -40,7 +40,7 @@ class Evolving:
         return self._made(self._declared_schema)
 
     def read(self, values: pa.BinaryArray) -> Read:
-        """See Reader."""
+        """Implements `Reader.read`: rows and refusals of a batch of values."""
         read = self.all_columns.read(values)
         if not read.refused:
             return read

@@ -33,7 +33,7 @@ class _Bad(Exception):
 
 
 class FakeFormat:
-    """See Format."""
+    """A format for tests: pairs of names and whole numbers."""
 
     def schema(self, spark_json: str, event_type: str) -> pa.Schema:
         """STRING and BIGINT columns at the top."""
@@ -53,18 +53,18 @@ class FakeFormat:
     def reader(
         self, event_type: str, schema: pa.Schema, routing: Routing, _json_text: JsonText = "as_sent"
     ) -> PairsReader:
-        """See Format."""
+        """Implements `Format.reader`: what reads a type's values into columns."""
         return PairsReader(event_type, schema, routing)
 
 
 class PairsPeek:
-    """See Peek."""
+    """Finds event types in pairs, as `Peek` asks."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     def types(self, values: pa.BinaryArray, skipped: pa.BooleanArray) -> tuple[pa.StringArray, dict[int, str]]:
-        """See Peek."""
+        """Implements `Peek.types`: the event type of each value, or why there is none."""
         types: list[str | None] = []
         reasons: dict[int, str] = {}
         for row, (raw, skip) in enumerate(zip(values.to_pylist(), skipped.to_pylist(), strict=True)):
@@ -101,7 +101,7 @@ class PairsReader:
                 self._known = self._known.remove(self._known.get_field_index(name))
 
     def read(self, values: pa.BinaryArray) -> Read:
-        """See Reader."""
+        """Implements `Reader.read`: rows and refusals of a batch of values."""
         if values.type != pa.binary():
             raise TypeError(f"values are binary, not {values.type}")
         rows: list[int] = []

@@ -69,7 +69,7 @@ def named(batch: pa.RecordBatch, form: ValueFormat) -> NamedByHeaders | None:
 
 
 def head_of(raw: bytes, protobuf: bool) -> Head:
-    """What a header says."""
+    """The id or GUID that a header says, or why it says none."""
     size = {b"\0": ID_BYTES, b"\1": GUID_BYTES}.get(raw[:1], 0)
     name, rest = raw[1 : 1 + size], raw[1 + size :]
     if not size or len(name) < size:

@@ -83,7 +83,7 @@ class FromSchemas:
         return self._known.get((key, form), ())
 
     def of_type(self, event_type: str, topic: str = "") -> Sequence[Field]:
-        """See SchemaColumns."""
+        """Implements `SchemaColumns.of_type`: the columns that schemas give a type."""
         form = self._routing.format_of(topic) if topic else self._form_of(event_type)
         if form is None or form not in self._files:
             return ()

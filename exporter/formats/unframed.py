@@ -29,26 +29,26 @@ class Unframed:
         self._inner = inner
 
     def schema(self, spark_json: str, event_type: str) -> pa.Schema:
-        """See Format."""
+        """Implements `Format.schema`: the Arrow schema of a type's columns."""
         return self._inner.schema(spark_json, event_type)
 
     def peek(self, source: TypeFrom) -> Peek:
-        """See Format."""
+        """Implements `Format.peek`: what finds event types in values."""
         return _UnframedPeek(self._inner.peek(source))
 
     def reader(self, event_type: str, schema: pa.Schema, routing: Routing, json_text: JsonText = "as_sent") -> Reader:
-        """See Format."""
+        """Implements `Format.reader`: what reads a type's values into columns."""
         return _UnframedReader(self._inner.reader(event_type, schema, routing, json_text))
 
 
 class _UnframedPeek:
-    """See Peek."""
+    """Finds event types in what stands behind the frames."""
 
     def __init__(self, inner: Peek) -> None:
         self._inner = inner
 
     def types(self, values: pa.BinaryArray, skipped: pa.BooleanArray) -> tuple[pa.StringArray, dict[int, str]]:
-        """See Peek."""
+        """Implements `Peek.types`: the event type of each value, or why there is none."""
         bodies, refused = unframed(values)
         bare = pc.or_(skipped, pc.and_(values.is_valid(), bodies.is_null()))
         types, reasons = self._inner.types(bodies, bare)
@@ -57,13 +57,13 @@ class _UnframedPeek:
 
 
 class _UnframedReader:
-    """See Reader."""
+    """Reads what stands behind the frames."""
 
     def __init__(self, inner: Reader) -> None:
         self._inner = inner
 
     def read(self, values: pa.BinaryArray) -> Read:
-        """See Reader."""
+        """Implements `Reader.read`: rows and refusals of a batch of values."""
         bodies, refused = unframed(values)
         read = self._inner.read(bodies)
         return replace(read, refused={**read.refused, **refused}) if refused else read

@@ -61,4 +61,4 @@ class Assignment(Protocol):
         """Best effort, for lag tools only (traps 5); what went wrong, or empty."""
 
     def close(self) -> None:
-        """Give the partitions up."""
+        """Give the partitions up, for other tasks to take."""

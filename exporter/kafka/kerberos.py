@@ -46,7 +46,7 @@ class Kerberos(str):
 
 
 def check_installed() -> None:
-    """Raises ConfigError."""
+    """Check that the package gssapi is there. Raises ConfigError."""
     if find_spec("gssapi") is None:
         hint = "pip install 'kafka-delta-exporter[kerberos]'; it is built with the headers of Kerberos (libkrb5-dev)"
         raise ConfigError("sasl_mechanism GSSAPI needs the package gssapi", hint)

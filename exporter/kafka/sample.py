@@ -40,7 +40,7 @@ class SampledRecord(NamedTuple):
 
 
 class SampledOffsets(NamedTuple):
-    """Offsets of a partition."""
+    """A range of offsets of one partition."""
 
     tp: TopicPartition
     offsets: range

@@ -292,7 +292,7 @@ class TakenFiles:
     """The files that an operation took away: which offsets they may hold, by their tags, else by their statistics."""
 
     def __init__(self, adds: Iterable[Mapping[str, Any]]) -> None:
-        """adds: `add` actions."""
+        """adds: the `add` actions of files that are gone."""
         self._tagged: dict[TopicPartition, list[tuple[int, int]]] = {}
         self._told: list[tuple[int | None, int | None, int | None]] = []
         for add in adds:

@@ -28,7 +28,7 @@ class Later:
 
     @classmethod
     def of(cls, session: Any, stop: Callable[[Any], object] = _nothing) -> Later:
-        """One that is there."""
+        """A session that is there already."""
         made = cls(lambda: session, stop)
         made._session = session
         return made

@@ -23,7 +23,7 @@ Add: TypeAlias = "Mapping[str, Any]"
 
 
 def rows_at(lake: Lake, name: str, view: TableView) -> DataFrame:
-    """By Spark."""
+    """All rows of a table at a version, by Spark."""
     lake.gateway.activate()
     return rows_of(lake.session, lake.table(name), view.version)
 

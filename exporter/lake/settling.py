@@ -169,9 +169,12 @@ def told(
     except (InvariantBroken, TableUnreadable):
         raise
     except Exception as failed:
+        # By identity: an error of the same kind from the call itself says nothing about what was written.
         if any(failed is one for one in refusals):
             raise
         error = failed
+    # A fresh snapshot, whatever the call said: Delta's own retry may have met our commit and called it another's
+    # (4.4).
     now = table.view()
     since = table.commits(_version(read), now.version) if now is not None else []
     made = versions_of(since).get(commit_id)

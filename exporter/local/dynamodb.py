@@ -77,7 +77,7 @@ class DynamoDbLocal(LocalServer):
         self._heap_mb = heap_mb
 
     def _command(self) -> list[str]:
-        """See LocalServer."""
+        """Implements `LocalServer._command`: how the server is started."""
         java, jars = find_java(), [path for path in jar_paths(SET) if path.suffix == ".jar"]
         (self._folder / "server.xml").write_text(_XML.replace("PORT", str(self._port)), "utf-8")
         libraries = cache_folder(SET)

@@ -320,7 +320,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Counted instead."""
+        """Does nothing: requests are counted, not logged."""
 
 
 def _chunked(headers: Any) -> bool:

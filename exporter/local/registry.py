@@ -28,7 +28,7 @@ class LocalRegistry(LocalServer):
     """
 
     def __init__(self, heap_mb: int = 384) -> None:
-        """heap_mb: -Xmx in MB."""
+        """heap_mb: the JVM's largest heap (-Xmx), in MB."""
         super().__init__("schema registry", "registry", ports=2)
         self._heap_mb = heap_mb
 
@@ -43,7 +43,7 @@ class LocalRegistry(LocalServer):
         return f"the schema registry did not start on {self.url}"
 
     def _command(self) -> list[str]:
-        """See LocalServer."""
+        """Implements `LocalServer._command`: how the server is started."""
         java, home = find_java(), unpacked(SET)
         (jar,) = home.rglob("*-runner.jar")
         options = {
@@ -58,7 +58,7 @@ class LocalRegistry(LocalServer):
         return [*command, "-jar", str(jar)]
 
     def _ready(self) -> bool:
-        """See LocalServer."""
+        """Implements `LocalServer._ready`: whether the registry answers."""
         return _answers(f"{self.url}/subjects")
 
 

@@ -34,7 +34,7 @@ class LocalS3(LocalServer):
 
 
 def serve(port: int, bucket: str) -> None:
-    """The child."""
+    """What the child process does: serve the bucket until it is ended."""
     import logging
 
     from werkzeug.serving import WSGIRequestHandler, run_simple

@@ -108,7 +108,7 @@ class LocalServer(ABC):
         """The command line; what else it needs is in its folder then."""
 
     def _ready(self) -> bool:
-        """Whether it answers."""
+        """Whether the server answers by now."""
         return accepts(self._port)
 
     @property

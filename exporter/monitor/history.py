@@ -14,7 +14,7 @@ POINTS_MAX = 360
 
 
 class PointHistory:
-    """points: the oldest first."""
+    """The points of the last hour, the oldest first."""
 
     def __init__(self) -> None:
         self.points: tuple[Point, ...] = ()

@@ -48,7 +48,7 @@ class Described:
     samples: Callable[[Snapshot], Iterable[Sample]]
 
     def family(self, snapshot: Snapshot) -> Metric:
-        """What is scraped."""
+        """The metric with its samples, as it is scraped."""
         labels = ("app", *self.labels)
         samples = (([*map(encodable, (snapshot.app, *of))], number) for of, number in self.samples(snapshot))
         if self.kind == "histogram":

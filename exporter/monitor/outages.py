@@ -55,7 +55,7 @@ class Outages:
             log.warning(Event.OUTAGE_SEEN, dependency=name, secs=round(secs), error=error)
 
     def over(self, name: str, now: float) -> None:
-        """Note that it answers."""
+        """Note that a dependency answers again."""
         trouble = self._open.pop(name, None)
         self._told_at.pop(name, None)
         if trouble is not None:

@@ -30,7 +30,7 @@ class Spread:
         self.sum += quantity
 
     def copy(self) -> Spread:
-        """A copy."""
+        """A copy that later counts do not change."""
         return Spread(self.bounds, [*self.counts], self.sum)
 
 

@@ -46,7 +46,7 @@ class OffsetRow(TableStanding):
     valid_through: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON output."""
+        """The row of a position, for JSON."""
         beside = {name: getattr(self, name) for name in ("end", "lag", "named", "logged", "started", "verdict", "says")}
         return {**self.where("position"), **beside, "valid_through": self.valid_through or None}
 
@@ -107,7 +107,7 @@ def _names(bench: Workbench, name: str, view: TableView) -> tuple[Named, str]:
 
 
 def _newest(intents: list[Intent], position: Position | None) -> int | None:
-    """Of the live epoch."""
+    """The newest completed position that the log has of the live epoch."""
     epoch = position.epoch if position is not None else 0
     news = [one.new for one in intents if one.state is IntentState.COMPLETED and one.key.epoch == epoch]
     return max(news, default=None)

@@ -80,7 +80,7 @@ class PartitionStart:
         return None if self.floor is None else max(0, self.end - self.floor)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON output."""
+        """What a start would do with a partition, for JSON."""
         names = ("verdict", "floor", "held_back_by", "end", "lag", "steps", "begins")
         refused = None if self.refusal is None else vars(self.refusal)
         return {**self.tp._asdict(), **{name: getattr(self, name) for name in names}, "refusal": refused}
@@ -103,7 +103,7 @@ class StartPlan:
         return tuple(one for one in found if one is not None)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON output."""
+        """What a start would do, for JSON."""
         refused = None if self.refusal is None else vars(self.refusal)
         return {
             "runs": not self.refusals,
@@ -119,7 +119,7 @@ def start_plan(bench: Workbench, settings: Settings) -> StartPlan:
 
 
 def _start(bench: Workbench, settings: Settings) -> StartPlan:
-    """Of the partitions."""
+    """What a start would do with the partitions."""
     committer = DeltaCommitter(bench.lake, "plan", {})
     recovery = Recovery(
         lake=bench.lake,

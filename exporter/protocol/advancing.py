@@ -48,7 +48,7 @@ class Advance:
     """The steps of one task's recoveries. Keeps nothing from one step to the next."""
 
     def __init__(self, *, anchors: Anchors, topics: TopicReader, switcher: Switcher, on_gap: str) -> None:
-        """on_gap: stop or record."""
+        """on_gap: stop or record, as the settings say."""
         self._lake = anchors.lake
         self._anchors = anchors
         self._topics = topics

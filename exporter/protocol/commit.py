@@ -151,9 +151,12 @@ class DeltaCommitter:
             ready, unsynced = self._files.synced(table, ready)
             aside += unsynced
         self._based_on[event_type] = self.checked_through(event_type)
+        # A new id for each offer: under a former one the log could say of rows that they landed which did not
+        # (4.1).
         commit_id = uuid.uuid4().hex
         if held := self._journal.begin(event_type, self._intents(event_type, ready, commit_id)):
             ready, aside = [], [*aside, *(Settled(claim, Held(held)) for claim in ready)]
+        # Asked after the log was: that call may have taken as long as a lease lasts.
         tokens, lost = self._leased(ready)
         if lost:
             self._journal.settle(event_type, {}, [(claim.key.tp, commit_id) for claim in lost])
@@ -198,6 +201,7 @@ class DeltaCommitter:
             settled, logged = self._look_or_unknown(table, offers, error)
             self._settle(event_type, settled, logged)
             return _report(prepared, settled, error=first_line(error))
+        # A RESTORE between our snapshot and this version does not conflict with an append (4.5).
         self.trusted.look_through(table, version, landed=True)
         settled = [Settled(claim, Landed(Position(claim.epoch, claim.new))) for claim in offers]
         self._settle(event_type, settled, {commit_id: version})
@@ -293,6 +297,8 @@ class DeltaCommitter:
         if columns is None:
             raise _TableChanged(f"the metadata of table {event_type} changed since its files were staged")
         for claim in offers:
+            # Looked at in the transaction's own snapshot: Delta then refuses the commit if the appId
+            # changes after it (FENCE).
             position = view.position(self._lake.app, claim.key.tp)
             if position != Position(claim.epoch, claim.expected):
                 raise _PositionsMoved(f"{claim.key.tp}: {position}, expected {claim.expected} in epoch {claim.epoch}")

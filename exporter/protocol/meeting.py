@@ -69,7 +69,7 @@ class MetTypes:
         return views
 
     def widen(self, name: str, view: TableView, schema: str, looked_through: int) -> None:
-        """As Anchors.widen."""
+        """Give a table wider types, as `Anchors.widen` does."""
         self._anchors.widen(name, view, schema, looked_through)
 
     def _anchor(

@@ -126,6 +126,8 @@ class MergedCommits:
                 view, logged = self._look(table, choice, before, open_)
                 if commit_id in logged:
                     return logged[commit_id], choice.rows
+                # Nobody else has written: a second try would meet the same, and tasks commit by
+                # themselves after their time-out.
                 if view.version == before or table.not_synced(error):
                     log.warning(Event.MERGE_FAILED, table=table.event_type, offers=len(choice.offers),
                                 error=first_line(error))  # fmt: skip
@@ -169,6 +171,8 @@ class MergedCommits:
 
         def check(view: TableView | None) -> str | None:
             view = self.trusted.fresh(table, view)
+            # The transaction may be based on a newer snapshot than the choice was: it must be the same
+            # choice there.
             again = choose(app, view, choice.offers, {})
             if again.offers != choice.offers:
                 raise _ChooseAgain("; ".join(again.dropped.values()))

@@ -121,7 +121,7 @@ class Recovery:
         return verdicts(reading, self._routing, self._app)
 
     def close(self) -> None:
-        """End all drains."""
+        """End all drains that are under way."""
         if self._drain is not None:
             self._drain.close()
 
@@ -145,6 +145,7 @@ class Recovery:
         """
         reading = self.reader.read(tps)
         found, logs = self.verdicts(reading), self.reader.log_verdicts(reading)
+        # One reading is not one moment: a switch or repair under way looks like damage, once.
         if any(isinstance(one, Stop) for one in found.values()) or broken(logs):
             reading = self.reader.read(tps)
             found, logs = self.verdicts(reading), self.reader.log_verdicts(reading)

@@ -70,6 +70,8 @@ class Switcher:
             by_config[switch.in_force].append(tp)
         for fingerprint, tps in by_config.items():
             self._drain(views, {tp: switches[tp] for tp in tps}, recorded[fingerprint], identities, go_on)
+        # The dead letters are sealed strictly last: their history is what makes the new settings count
+        # (5.3c).
         names = sorted({name for switch in switches.values() for name in switch.positions} - {DEAD_LETTERS})
         for name in names:
             self._seal(views, name, switches, {}, identities)
@@ -238,6 +240,7 @@ class Switcher:
                 continue
             olds[tp], news[tp] = was, new
             versions |= _seal_versions(app, tp, was, new)
+            # Each epoch is compared: an anchor that came late in one of them refuses the seal.
             epochs = {switch.epoch, new.epoch, *([was.epoch] if was is not None else [])}  # no late anchor either
             expected += [str(AppId(app, tp, epoch)) for epoch in epochs]
         spec = self._anchors.lake.spec_of(name, view)

@@ -52,7 +52,7 @@ class _Trouble(Exception):
 
 @dataclass
 class ConfluentServer:
-    """One URL (see Server)."""
+    """One URL of a registry that speaks Confluent's protocol."""
 
     url: str
     headers: Mapping[str, str] = field(repr=False)
@@ -65,7 +65,7 @@ class ConfluentServer:
         return shown(self.url)
 
     def schema(self, schema_id: int) -> RegisteredSchema | None:
-        """See Server."""
+        """Implements `Server.schema`: the schema of an id; None if there is none."""
         name = called(schema_id)
         if isinstance(name, int):
             found = self._get(f"/schemas/ids/{name}", (NO_SUCH_ID,))
@@ -74,19 +74,19 @@ class ConfluentServer:
         return None if found is None else self._registered(found)
 
     def version(self, subject: str, version: int) -> RegisteredSchema:
-        """See Server."""
+        """Implements `Server.version`: the schema of a subject's version."""
         return self._registered(self._get(f"/subjects/{quote(subject, safe='')}/versions/{version}?deleted=true"))
 
     def versions(self, subject: str) -> list[int]:
-        """See Server."""
+        """Implements `Server.versions`: the numbers of a subject's versions."""
         return self._list(f"/subjects/{quote(subject, safe='')}/versions", int, (NO_SUCH_SUBJECT,))
 
     def subjects(self) -> list[str]:
-        """See Server."""
+        """Implements `Server.subjects`: the names of all subjects."""
         return self._list("/subjects", str)
 
     def register(self, subject: str, kind: Kind, text: str) -> int:
-        """See Server."""
+        """Implements `Server.register`: the id under which a schema is registered."""
         path = f"/subjects/{quote(subject, safe='')}/versions"
         asked = {"schema": text, **({} if kind == "AVRO" else {"schemaType": kind})}
         found = self._get(path, body=json.dumps(asked).encode(), refused=(409, 422))

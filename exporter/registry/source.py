@@ -68,7 +68,7 @@ class _Book:
     _known: KnownSchemas | None = None
 
     def load(self) -> None:
-        """All that is recorded."""
+        """Read all decisions that are recorded."""
         read = {schema_id: self.pins.read(schema_id) for schema_id in self.pins.ids()}
         self.pins.settle([*read])
         found = {schema_id: _usable(one) for schema_id, one in read.items()}
@@ -144,7 +144,7 @@ class Registry:
     def look_up(
         self, registry: str, schema_id: int, ends: Mapping[TopicPartition, int], *, now: float
     ) -> Decision | None:
-        """See SchemaSource."""
+        """Implements `SchemaSource.look_up`: what is decided of an id by now."""
         book = self._book(registry)
         with book.lock_of(schema_id):
             if (found := book.refresh(schema_id)) is not None:
@@ -170,7 +170,7 @@ class Registry:
             return self._unknown(book, schema_id, ends) if now - waiting.since >= wait else None
 
     def verify(self) -> None:
-        """See SchemaSource."""
+        """Implements `SchemaSource.verify`: recorded schemas are those of the registry."""
         if self._client is None:
             return
         book = self._book(self.options.name)

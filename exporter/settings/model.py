@@ -262,10 +262,10 @@ HIDDEN = frozenset(name for name in SCALARS if SecretStr in get_args(Settings.mo
 
 
 def flag(name: str) -> str:
-    """roll_age_max_secs -> --roll-age-max-secs."""
+    """A setting's flag: roll_age_max_secs -> --roll-age-max-secs."""
     return "--" + name.replace("_", "-")
 
 
 def variable(name: str) -> str:
-    """roll_age_max_secs -> EXPORTER_ROLL_AGE_MAX_SECS."""
+    """A setting's variable: roll_age_max_secs -> EXPORTER_ROLL_AGE_MAX_SECS."""
     return PREFIX + name.upper()

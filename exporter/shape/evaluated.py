@@ -115,7 +115,7 @@ class _Reading:
         self._one_at_a_time = Lock()
 
     def selected(self, statement: str, rows: pa.Table) -> pa.Table:
-        """Raises whatever DuckDB does."""
+        """The rows of a statement. Raises whatever DuckDB raises."""
         with self._one_at_a_time:
             self._source.rows = rows
             if rows.schema != self._schema:

@@ -56,7 +56,7 @@ class _Slow:
 
 
 class ShapedFunction:
-    """Of one type."""
+    """The plug-in of one type, called on its rows."""
 
     def __init__(self, shape: Shape) -> None:
         self._function = function_of(shape.python, "python")

@@ -42,7 +42,7 @@ class Computed:
 
 @dataclass(frozen=True)
 class Sql:
-    """Of one type."""
+    """The expressions of one type: its filter and computed columns."""
 
     where: Computed | None
     computed: Sequence[Computed]

@@ -53,7 +53,7 @@ class StorePatience:
         return 0.0 if self._is_out(root) else RETRY_SECS
 
     def reading(self, root: str) -> Waiting:
-        """Of what changes nothing."""
+        """How long a call that changes nothing is tried again."""
         return PROBING if self._is_out(root) else PATIENT
 
     def writing(self, root: str, size: int) -> Waiting:

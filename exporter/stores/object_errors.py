@@ -41,7 +41,7 @@ _CAUSES = (
 
 
 class StoreRefused(PermissionError):
-    """What no waiting changes."""
+    """The store refuses what no waiting changes."""
 
 
 def os_error(error: BaseException, uri: str) -> OSError:

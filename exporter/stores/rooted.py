@@ -14,7 +14,7 @@ _S = TypeVar("_S", bound="RootedStore")
 
 @dataclass(frozen=True)
 class RootedStore:
-    """See Store."""
+    """A store whose tables are below one root, by plain paths."""
 
     root: str
     options: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -25,7 +25,7 @@ class RootedStore:
         raise NotImplementedError
 
     def size(self, path: str) -> int | None:
-        """See Store."""
+        """Implements `Store.size`: bytes of a file; None if there is none."""
         raise NotImplementedError
 
     def uri(self, path: str = "") -> str:

@@ -107,7 +107,7 @@ class Store(Protocol):
         ...
 
     def read(self, path: str) -> bytes:
-        """All of a file."""
+        """All bytes of a file. Raises OSError."""
         ...
 
     def reader(self, path: str) -> BinaryIO:

@@ -84,6 +84,6 @@ class AskedPartitions:
         return partitions_of(self._reader.identities())
 
     def close(self) -> None:
-        """Nobody asks any more."""
+        """Close the reader: nobody asks any more."""
         if self._reader is not None:
             self._reader.close()

@@ -43,17 +43,17 @@ class Jobs(Protocol):
         """Until stopped or finished; what ended a job."""
 
     def wake(self) -> None:
-        """There is something new."""
+        """Look at once: there is something new."""
 
     def finish(self) -> None:
-        """Catch up and end."""
+        """Catch up with the sources, then end."""
 
     def stop(self) -> None:
-        """End."""
+        """End soon, in the middle of a job too."""
 
 
 class Deriving:
-    """One task's."""
+    """The derived jobs that run inside a task, in a thread of their own."""
 
     def __init__(self, *, jobs: Jobs | None, watch: Watch, waking: Callable[[Future[Any]], Future[Any]]) -> None:
         """jobs: None where the settings have none, or another process runs them."""
@@ -105,7 +105,7 @@ class Deriving:
         return True
 
     def stop(self) -> None:
-        """Callable from every thread."""
+        """End the jobs; every thread may call it."""
         if self._jobs is not None:
             self._jobs.stop()
 

@@ -23,7 +23,7 @@ NextOffsets = Mapping[TopicPartition, int]
 
 
 class GroupOffset:
-    """One task's."""
+    """Tells the consumer group how far the tables are, for tools that show lag."""
 
     def __init__(self, *, commit: Callable[[NextOffsets], str], wake: Callable[[], None]) -> None:
         """commit: tells the group; returns what went wrong, or an empty text. wake: called when an answer is there."""
@@ -64,5 +64,5 @@ class GroupOffset:
             self._sending.add_done_callback(lambda _: self._wake())
 
     def close(self) -> None:
-        """Begin no other call."""
+        """Begin no other call; one under way is not waited for."""
         self._pool.shutdown(wait=False, cancel_futures=True)

@@ -25,7 +25,7 @@ class OwnCommits:
         return self._pool.submit(self._committer.commit, event_type, claims)
 
     def rolled(self, partitions: Collection[TopicPartition]) -> None:
-        """Nobody waits for it."""
+        """Does nothing: nobody waits for a task that commits by itself."""
 
     def hurry(self) -> None:
         """They are as fast as they can be."""

@@ -37,7 +37,7 @@ class _Passing(NamedTuple):
 
 
 class Registering:
-    """One task's."""
+    """Tells the catalog of a task's tables, beside the loop."""
 
     def __init__(self, *, register: Callable[[str], CatalogOutcome] | None, watch: Watch) -> None:
         """register: one table, by its event type; None where the settings name no catalog."""

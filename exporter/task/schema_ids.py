@@ -136,7 +136,7 @@ class SchemaIds:
         return sorted(wanted.items(), key=lambda one: (self._asked_at[one[0]], one[0]))
 
     def _look_up(self, source: SchemaSource, wanted: Sequence[tuple[int, Ends]]) -> Answers:
-        """In the thread."""
+        """Ask the registry for ids; runs in the thread."""
         return looked_up(source, self.registry, wanted, secs_max=LOOK_SECS)
 
     def _taken(self, answers: Answers, now: float) -> None:

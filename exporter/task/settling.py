@@ -37,7 +37,7 @@ FAILURES_MAX = 3
 
 @dataclass(frozen=True)
 class _Trouble:
-    """not_before: monotonic seconds."""
+    """Failures in a row. not_before: monotonic seconds of the next try."""
 
     failures: int
     not_before: float
@@ -45,7 +45,7 @@ class _Trouble:
 
 
 class Settling:
-    """One task's."""
+    """Settles spared records of a task once every table is past them (protocol 3.7)."""
 
     def __init__(self, *, routing: Routing, known: KnownTables, committer: Committer, poison: Poison) -> None:
         """poison: that of the rounds."""

@@ -35,7 +35,7 @@ def text(value: object) -> Html:
 
 
 def join(parts: Iterable[Html]) -> Html:
-    """One after the other."""
+    """Several pieces of HTML, one after the other."""
     return Html("\n".join(parts))
 
 

@@ -87,7 +87,7 @@ def live_page(status: Mapping[str, Any], points: Sequence[Point]) -> str:
 
 
 def _figures(status: Mapping[str, Any], points: Sequence[Point]) -> Iterator[tuple[str, Cell]]:
-    """The tiles."""
+    """The figures of the tiles, with their names."""
     rates = _rates(points)
     dark = unknown(status)
     yield "records behind", None if dark else behind(status, goals(status))
@@ -114,7 +114,7 @@ def _sections(status: Mapping[str, Any], points: Sequence[Point]) -> Iterator[tu
 
 
 def _hour(points: Sequence[Point]) -> Html:
-    """Charts over the points."""
+    """Charts over the points of the last hour."""
     known = [(float(one.at_ms), float(one.lag)) for one in points if one.lag is not None]
     return join(
         [

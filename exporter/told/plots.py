@@ -240,7 +240,7 @@ def _figure(
 
 
 def _key(colours: Mapping[str, str]) -> str:
-    """Which colour is what."""
+    """The key of a chart: which colour is what."""
     made = (
         f'<span><svg viewBox="0 0 1 1"><rect width="1" height="1" fill="{colour}"/></svg>{text(kind)}</span>'
         for kind, colour in colours.items()

@@ -28,7 +28,7 @@ def short(value: float) -> str:
 
 
 def things(count: int, what: str) -> str:
-    """1 table, 2 tables."""
+    """A count with its noun: 1 table, 2 tables."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
@@ -42,7 +42,7 @@ def size(count: float) -> str:
 
 
 def moment(at_ms: float) -> str:
-    """UTC, to the second."""
+    """A moment in UTC, to the second."""
     return f"{datetime.fromtimestamp(at_ms / 1000, timezone.utc):%m-%d %H:%M:%S}"
 
 

@@ -118,7 +118,7 @@ class LeaseKeeper:
                 self._lose(tp, "not renewed in time")
 
     def _keep(self, tp: TopicPartition) -> None:
-        """One call at most."""
+        """Renew, take or watch one lease, by one call at most."""
         held = self._held.get(tp)
         began = self.clock()
         try:

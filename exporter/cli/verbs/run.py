@@ -16,7 +16,7 @@ from exporter.stores.obstacles import require_room
 @click.option("--until-caught-up", is_flag=True, help="Stop at the ends that the topic has now (for cron).")
 @with_settings(EXPORTED)
 def run(until_caught_up: bool, load: Loading) -> None:
-    """Export until stopped."""
+    """Export until stopped, or until today's ends."""
     from exporter.spark import session as spark
 
     gc.disable()  # until the task is at work: all that comes before stays

@@ -76,7 +76,7 @@ def pairs(rules: Sequence[BundleRule]) -> Iterator[tuple[BundleRule, Input]]:
 
 
 def sources_of(rules: Sequence[BundleRule]) -> tuple[str, ...]:
-    """Event types, each once."""
+    """The event types that rules read, each once."""
     return tuple(dict.fromkeys(one.source for _, one in pairs(rules)))
 
 

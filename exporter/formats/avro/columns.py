@@ -35,7 +35,7 @@ def avro_places(schema: SchemaText) -> Sequence[str]:
 
 
 def _branch(union: Schema, place: str) -> Schema:
-    """Raises ConfigError."""
+    """The record of a root union that a place names. Raises ConfigError."""
     if place.isdecimal() and int(place) < len(union.branches):
         return union.branches[int(place)]
     records = records_of([union])
@@ -59,7 +59,7 @@ def avro_file_columns(form: ValueFormat) -> Mapping[str, Registered]:
 
 
 def _columns(schema: Schema, connect: bool) -> Registered:
-    """Raises ConfigError."""
+    """The columns that a record's schema gives. Raises ConfigError."""
     if schema.kind != "record":
         raise ConfigError(f"an Avro schema cannot be used: $: {schema.kind} is no record", "wrap it in a record")
     try:

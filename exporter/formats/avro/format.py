@@ -39,12 +39,12 @@ class Avro:
         self._writers = Writers(form, schemas)
 
     def schema(self, spark_json: str, event_type: str) -> pa.Schema:
-        """See Format."""
+        """Implements `Format.schema`: the Arrow schema of a type's columns."""
         self._writers.check()
         return arrow_schema(spark_json, event_type, "Avro")
 
     def peek(self, source: TypeFrom) -> AvroPeek:
-        """See Format."""
+        """Implements `Format.peek`: what finds event types in values."""
         known = ("json", "schema") if self._form.envelope == "none" else ("json", "schema", "source")
         if source.kind not in known:
             hint = "take the event type from a field, the schema, a header or the key"
@@ -70,7 +70,7 @@ class AvroReader:
         self._fits: dict[AvroPlan, FittedEvents] = {}
 
     def read(self, values: pa.BinaryArray) -> Read:
-        """See Reader."""
+        """Implements `Reader.read`: rows and refusals of a batch of values."""
         refused: dict[int, str] = {}
         if values.null_count:
             refused = dict.fromkeys(np.flatnonzero(~valid_of(values)).tolist(), TOMBSTONE)
@@ -105,7 +105,7 @@ class AvroPeek:
         self._path = source.name.split(".")
 
     def types(self, values: pa.BinaryArray, skipped: pa.BooleanArray) -> tuple[pa.StringArray, dict[int, str]]:
-        """See Peek."""
+        """Implements `Peek.types`: the event type of each value, or why there is none."""
         asked = valid_of(values) & ~skipped.to_numpy(zero_copy_only=False)
         reasons: dict[int, str] = {}
         found: list[tuple[np.ndarray, pa.StringArray]] = []

@@ -36,7 +36,7 @@ class KeptNode(AroundNode):
         self._alone = pa.array([alone], KEPT)
 
     def read(self, cursor: LockstepCursor) -> Texts:
-        """See AvroNode."""
+        """Implements `AvroNode.read`: the values at the cursor, as a column."""
         column = self._node.read(cursor)
         return Texts.of(Constants(self._alone, len(cursor)) if column is None else column)
 
@@ -141,7 +141,7 @@ class Recursive(AvroNode):
         return Texts((level.texts,), where)
 
     def skip(self, walk: Walk) -> None:
-        """See AvroNode."""
+        """Implements `AvroNode.skip`: the walk moves behind the values."""
         inside = self._inside
         level: Any = inside.levels.get((inside.depth + 1, self.record))
         if level is not None:  # it was read already

@@ -49,7 +49,7 @@ class AvroNode(ABC):
 
 
 class Null(AvroNode):
-    """No bytes, no column."""
+    """The type null: no bytes and no column."""
 
     size = 0
 

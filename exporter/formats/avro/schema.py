@@ -301,7 +301,7 @@ def _logical(spec: Mapping[str, Any], kind: str, size: int) -> tuple[str, int, i
 
 
 def canonical(schema: Schema) -> str:
-    """The parsing canonical form."""
+    """The parsing canonical form of a schema (Avro's specification)."""
     return _canonical(schema, set())
 
 

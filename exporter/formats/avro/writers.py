@@ -193,7 +193,7 @@ class _Files:
     @staticmethod
     @lru_cache(16)
     def of(form: ValueFormat) -> _Files:
-        """Raises ConfigError."""
+        """The schemas of the settings' files. Raises ConfigError."""
         try:
             schemas = parsed_files(form.schemas)
         except BadAvroSchema as error:

@@ -59,7 +59,7 @@ class BinaryColumn(Protocol):
     def __len__(self) -> int: ...
 
     def take(self: _C, at: np.ndarray) -> _C:
-        """at: int64."""
+        """The entries at these places. at: int64, -1 for null."""
         ...
 
     def concat(self: _C, others: Sequence[Any]) -> _C:
@@ -94,7 +94,7 @@ def in_order(parts: Sequence[tuple[np.ndarray, _C]]) -> tuple[np.ndarray, _C]:
 
 
 def bitmap(valid: Valid) -> pa.Buffer | None:
-    """Arrow's form of it."""
+    """Validity as Arrow's bitmap; None if all is valid."""
     return None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
 
 
@@ -126,7 +126,7 @@ def _offsets(sizes: Ints) -> np.ndarray:
 
 @dataclass(frozen=True)
 class _Values:
-    """values: one per entry."""
+    """A column with a value for each entry. values: these."""
 
     values: np.ndarray
     valid: Valid = field(default=None, kw_only=True)

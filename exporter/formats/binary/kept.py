@@ -34,20 +34,20 @@ class Texts:
 
     @classmethod
     def nothing(cls, count: int) -> Texts:
-        """Nulls alone."""
+        """A column of nulls alone, of this length."""
         return cls((), np.full(count, -1, np.int64))
 
     def __len__(self) -> int:
         return len(self.which)
 
     def take(self, at: np.ndarray) -> Texts:
-        """See Column."""
+        """Implements `BinaryColumn.take`: the entries at these places."""
         there = at >= 0
         which = self.which[np.where(there, at, 0)] if len(self.which) else np.full(len(at), -1, np.int64)
         return Texts(self.columns, np.where(there, which, -1))
 
     def concat(self, others: Sequence[Texts]) -> Texts:
-        """See Column."""
+        """Implements `BinaryColumn.concat`: this column, then the others."""
         columns: list[Any] = []
         parts: list[np.ndarray] = []
         before = 0
@@ -58,7 +58,7 @@ class Texts:
         return Texts(tuple(columns), np.concatenate(parts))
 
     def arrow(self, out: Out, rows: np.ndarray) -> pa.Array:
-        """See Column."""
+        """Implements `BinaryColumn.arrow`: the column as an Arrow array."""
         found, where, begin, made = [pa.nulls(0, KEPT)], np.full(len(self), -1, np.int64), 0, 0
         for column in self.columns:
             end = begin + len(column)
@@ -100,6 +100,6 @@ class ReadyTexts:
         return ReadyTexts(self.texts.take(pa.array(at)), self.cut[at])
 
     def arrow(self, out: Out, rows: np.ndarray) -> pa.Array:
-        """See Column."""
+        """Implements `BinaryColumn.arrow`: the column as an Arrow array."""
         out.cut(np.repeat(rows, self.cut))
         return self.texts

@@ -217,7 +217,7 @@ def _moment(per_sec: int) -> Meant:
 
 
 def _decimal(schema: Mapping[str, Any], path: str) -> Meant:
-    """Raises DeadLetter."""
+    """What a logical decimal means, by its scale. Raises DeadLetter."""
     parameters = schema.get("parameters")
     text = parameters.get("scale") if type(parameters) is dict else None
     try:

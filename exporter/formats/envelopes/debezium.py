@@ -57,7 +57,7 @@ class Debezium:
     one whose member is there."""
 
     def change(self, doc: Mapping[str, Any]) -> RowChange:
-        """See Envelope."""
+        """Implements `Envelope.change`: what a document does to a row."""
         op = doc.get("op")
         if type(op) is not str:
             raise DeadLetter(f"no_envelope: $.op is {'null or missing' if op is None else kind_of(op)}")
@@ -72,7 +72,7 @@ class Debezium:
         return RowChange(ToldOfChange(OPS[op], time_of(doc, source), name, self._position(source)), image)
 
     def former(self, doc: Mapping[str, Any]) -> Image | None:
-        """See Envelope."""
+        """Implements `Envelope.former`: the image of before, if there is one."""
         if doc.get("op") != "u" or doc.get("before") is None:
             return None
         return self._image(doc, "u", "before")

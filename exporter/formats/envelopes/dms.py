@@ -34,14 +34,14 @@ AT = "$.metadata"
 
 
 class Dms:
-    """See Envelope."""
+    """The envelope of AWS DMS: `data` beside `metadata`."""
 
     members: frozenset[str] = frozenset({"metadata"})
     holder: str = "metadata"
     names: tuple[str, ...] = ("schema-name", "table-name")
 
     def change(self, doc: Mapping[str, Any]) -> RowChange:
-        """See Envelope."""
+        """Implements `Envelope.change`: what a document does to a row."""
         metadata = object_at(doc, "metadata", "no_envelope")
         kind, op = text_at(metadata, AT, "record-type"), text_at(metadata, AT, "operation") or ""
         source = source_in(self, metadata)
@@ -59,7 +59,7 @@ class Dms:
         return RowChange(ToldOfChange(OPS[op], _time(metadata), source, pos), image)
 
     def former(self, doc: Mapping[str, Any]) -> Image | None:
-        """See Envelope."""
+        """Implements `Envelope.former`: the image of before, if there is one."""
         is_update = object_at(doc, "metadata", "no_envelope").get("operation") == "update"
         if not is_update or doc.get("before-image") is None:
             return None

@@ -93,7 +93,7 @@ def _in_lists(column: pa.Array) -> list[int]:
 
 
 def _in_valid(column: pa.Array) -> list[int]:
-    """Of maps and structs."""
+    """Rows of maps and structs that are a placeholder."""
     rows = pc.indices_nonzero(column.is_valid()).to_pylist()
     return [row for row in rows if len(column[row]) <= len("xyws") and is_unavailable(_plain(column[row]))]
 

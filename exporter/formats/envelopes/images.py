@@ -18,7 +18,7 @@ class Mongo:
     """Reads documents as the format of JSON does."""
 
     def __init__(self, event_type: str, schema: pa.Schema, routing: Routing) -> None:
-        """Raises ConfigError."""
+        """schema: of the type's columns. Raises ConfigError."""
         self._reader = Json().reader(event_type, schema, routing)
 
     def read(self, rows: Typed, deleted: pa.BooleanArray) -> Read:

@@ -33,7 +33,7 @@ class SourceTexts:
     """Reads them of records of one type."""
 
     def __init__(self, record: pa.StructType, envelope: Debezium) -> None:
-        """Raises DeadLetter."""
+        """record: the envelope's type. Raises BadEnvelope where its source is no object."""
         at = record.get_field_index("source")
         source = record.field(at).type if at >= 0 else pa.struct([])
         if not pa.types.is_struct(source):

@@ -45,11 +45,11 @@ class EnvelopedTexts:
         self._opening = Opening(form)
 
     def schema(self, spark_json: str, event_type: str) -> pa.Schema:
-        """See Format."""
+        """Implements `Format.schema`: the Arrow schema of a type's columns."""
         return self._inner.schema(spark_json, event_type)
 
     def peek(self, source: TypeFrom) -> EnvelopePeek:
-        """See Format."""
+        """Implements `Format.peek`: what finds event types in values."""
         if source.kind != "json" and (source.kind != "source" or self._opening.envelope is None):
             raise ConfigError(
                 f"JSON values name no {source.kind} here", "take the event type from a field, a header or the key"
@@ -59,7 +59,7 @@ class EnvelopedTexts:
     def reader(
         self, event_type: str, schema: pa.Schema, routing: Routing, json_text: JsonText = "as_sent"
     ) -> EnvelopedReader:
-        """See Format."""
+        """Implements `Format.reader`: what reads a type's values into columns."""
         inside, time = routing, None
         if (envelope := self._opening.envelope) is not None:
             time = time_in(envelope.members, schema, routing.event_time)
@@ -111,7 +111,7 @@ class WantedColumns(NamedTuple):
 
     @classmethod
     def by(cls, schema: pa.Schema, routing: Routing, form: ValueFormat) -> WantedColumns:
-        """Those of a reader."""
+        """The columns that a reader wants of an image."""
         declared = [field for field in schema if not is_evolved(field)]
         read = frozenset(schema.names if routing.unknown_fields == "rescue" else [field.name for field in declared])
         if form.envelope != "debezium" or form.kind == "connect_json":
@@ -153,7 +153,7 @@ class EnvelopedReader:
         self._former = former
 
     def read(self, values: pa.BinaryArray) -> Read:
-        """See Reader."""
+        """Implements `Reader.read`: rows and refusals of a batch of values."""
         refused: dict[int, str] = {}
         rows: list[int] = []
         taken: list[_Row] = []
@@ -182,7 +182,7 @@ class EnvelopedReader:
         )
 
     def _row(self, raw: bytes | None) -> _Row:
-        """Raises DeadLetter."""
+        """The row of a value. Raises DeadLetter or Unclear."""
         payload, envelope = self._opening.payload(raw), self._opening.envelope
         if envelope is None:
             text, hidden = self._text(payload.raw, payload.value, payload.node)
@@ -195,7 +195,7 @@ class EnvelopedReader:
         return _Row(text, change.told, time, cut, hidden, self._before(payload, text))
 
     def _before(self, payload: Payload, text: bytes) -> tuple[bytes, frozenset[str]] | None:
-        """text: of the row."""
+        """What columns held before, where that differs. text: of the row."""
         if self._former is None or self._opening.envelope is None:
             return None
         try:
@@ -245,7 +245,7 @@ class EnvelopedReader:
 
 
 def _sends_flags(doc: Mapping[str, Any]) -> bool:
-    """See unavailable.sends_flags."""
+    """Whether the source's connector sends flags, as `unavailable.sends_flags` knows it."""
     source = doc.get("source")
     return type(source) is not dict or sends_flags(source.get("connector"), source.get("version"))
 
@@ -260,7 +260,7 @@ class EnvelopePeek:
         self._shown = f"$.{source.name}" if self._path else f"the source of an envelope ({form.envelope})"
 
     def types(self, values: pa.BinaryArray, skipped: pa.BooleanArray) -> tuple[pa.StringArray, dict[int, str]]:
-        """See Peek."""
+        """Implements `Peek.types`: the event type of each value, or why there is none."""
         names: list[str | None] = []
         reasons: dict[int, str] = {}
         for row, (raw, skip) in enumerate(zip(values.to_pylist(), skipped.to_pylist(), strict=True)):
@@ -274,7 +274,7 @@ class EnvelopePeek:
         return pa.array(names, pa.string()), reasons
 
     def _type(self, raw: bytes) -> str:
-        """Raises DeadLetter."""
+        """The event type that a value says. Raises DeadLetter."""
         name = self._glance(raw)
         if name:
             return name

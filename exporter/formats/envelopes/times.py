@@ -62,7 +62,7 @@ class EnvelopeTime:
         return value, False
 
     def _moment(self, value: Any) -> tuple[int, bool]:
-        """Raises DeadLetter."""
+        """Microseconds of a text, and whether digits were cut. Raises DeadLetter."""
         if type(value) is not str:
             raise DeadLetter(f"type_mismatch: {self._shown} expected a timestamp text, got {kind_of(value)}")
         found = micros_of(value)

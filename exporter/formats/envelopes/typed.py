@@ -117,7 +117,7 @@ class EnvelopeFit:
         self._former = Fit(kind, outer.former, name) if asks and outer.former else None
 
     def read(self, typed: Typed) -> Read:
-        """See FittedEvents."""
+        """Implements `FittedEvents.read`: rows and refusals of typed values."""
         if self.refusal:
             return nothing_read(self._asked, {**typed.refused, **dict.fromkeys(typed.rows.tolist(), self.refusal)})
         record = typed.record
@@ -259,5 +259,5 @@ def _images(record: pa.StructType, texts: bool) -> list[str]:
 
 
 def _time(record: pa.StructType, time: EventTime | None) -> EventTimeOf | None:
-    """Raises UnfitType."""
+    """What reads the event time beside the images. Raises UnfitType."""
     return None if time is None else EventTimeOf(record, tuple(time.path.split(".")), time.unit)

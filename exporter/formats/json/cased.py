@@ -46,7 +46,7 @@ class CasedReader:
         self._patterns = _patterns(spelling)
 
     def read(self, values: pa.BinaryArray) -> Read:
-        """See Reader."""
+        """Implements `Reader.read`: rows and refusals of a batch of values."""
         texts: dict[int, bytes | None] = {}
         refused: dict[int, str] = {}
         for row in self._unsure(values):

@@ -54,11 +54,11 @@ class Json:
         self._tuning = tuning or Tuning()
 
     def schema(self, spark_json: str, event_type: str) -> pa.Schema:
-        """See Format."""
+        """Implements `Format.schema`: the Arrow schema of a type's columns."""
         return arrow_schema(spark_json, event_type, "JSON")
 
     def peek(self, source: TypeFrom) -> JsonPeek:
-        """See Format."""
+        """Implements `Format.peek`: what finds event types in values."""
         if source.kind != "json":
             raise ConfigError(
                 f"JSON values name no {source.kind}", "take the event type from a field, a header or the key"
@@ -68,7 +68,7 @@ class Json:
     def reader(
         self, event_type: str, schema: pa.Schema, routing: Routing, json_text: JsonText = "as_sent"
     ) -> JsonReader | CasedReader:
-        """See Format."""
+        """Implements `Format.reader`: what reads a type's values into columns."""
         made = JsonReader(event_type, schema, routing, self._tuning, canonical=json_text == "canonical")
         return CasedReader(made, Spelling.of(schema)) if routing.ignores_case(event_type) else made
 
@@ -103,7 +103,7 @@ class JsonReader:
         return self._blocks.layouts
 
     def read(self, values: pa.BinaryArray) -> Read:
-        """See Reader."""
+        """Implements `Reader.read`: rows and refusals of a batch of values."""
         texts, refused = self._texts(values)
         blocks = [self._blocks.judge_block(texts)]
         at = blocks[0].size

@@ -21,7 +21,7 @@ class _Key(str):
 
 
 def _key(_kind: type, text: Any) -> _Key:
-    """msgspec's hook for keys."""
+    """What msgspec asks for each key of a map."""
     return _Key(text)
 
 

@@ -114,7 +114,7 @@ class Struct:
 
 @dataclass
 class List:
-    """An array."""
+    """The shape of an array: that of its items."""
 
     item: Child
     target: pa.DataType

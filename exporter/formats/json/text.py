@@ -68,7 +68,7 @@ class StrictJson:
         ).decode
 
     def read(self, raw: bytes) -> dict[str, Any]:
-        """Raises DeadLetter."""
+        """The value of a text of JSON. Raises DeadLetter."""
         self._twins.clear()
         try:
             text = raw.decode()

@@ -153,7 +153,7 @@ class SchemaWalk:
         return tuple(made)
 
     def kind(self, schema: Any, document: SchemaText, path: str, depth: int, trail: tuple[str, ...]) -> Type:
-        """Raises NoColumn."""
+        """The column type of a schema. Raises NoColumn."""
         if depth > SCHEMA_DEPTH_MAX:
             raise NoColumn(path, f"it is nested deeper than {SCHEMA_DEPTH_MAX} levels")
         found, document, trail = self.resolved(schema, document, path, trail)

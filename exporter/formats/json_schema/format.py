@@ -36,11 +36,11 @@ class JsonSchema:
         self._connect = form.semantic_types == "connect"
 
     def schema(self, spark_json: str, event_type: str) -> pa.Schema:
-        """See Format."""
+        """Implements `Format.schema`: the Arrow schema of a type's columns."""
         return self._inner.schema(spark_json, event_type)
 
     def peek(self, source: TypeFrom) -> Peek:
-        """See Format."""
+        """Implements `Format.peek`: what finds event types in values."""
         if source.kind != "schema":
             return self._inner.peek(source)
         if self._form.is_framed:
@@ -55,7 +55,7 @@ class JsonSchema:
         return _One(_named(names[0], source))
 
     def reader(self, event_type: str, schema: pa.Schema, routing: Routing, json_text: JsonText = "as_sent") -> Reader:
-        """See Format."""
+        """Implements `Format.reader`: what reads a type's values into columns."""
         inner = self._inner.reader(event_type, schema, routing, json_text)
         if not self._connect:
             return inner
@@ -74,7 +74,7 @@ class _One:
         self._name = name
 
     def types(self, values: pa.BinaryArray, skipped: pa.BooleanArray) -> tuple[pa.StringArray, dict[int, str]]:
-        """See Peek."""
+        """Implements `Peek.types`: the event type of each value, or why there is none."""
         named = pa.repeat(pa.scalar(self._name, pa.string()), len(values))
         return pc.if_else(pc.or_(skipped, values.is_null()), pa.scalar(None, pa.string()), named), {}
 
@@ -87,7 +87,7 @@ class _Chosen:
         self._source = source
 
     def types(self, values: pa.BinaryArray, skipped: pa.BooleanArray) -> tuple[pa.StringArray, dict[int, str]]:
-        """See Peek."""
+        """Implements `Peek.types`: the event type of each value, or why there is none."""
         asked = pc.if_else(skipped, None, values).to_pylist()
         names = [None if body is None else _name_of(self._choices, body, self._source) for body in asked]
         reasons = {row: NO_CHOICE for row, name in enumerate(names) if name is None and asked[row] is not None}
@@ -109,7 +109,7 @@ class _Titles:
         self._known: dict[int, str] = {NO_ID: ""}
 
     def types(self, values: pa.BinaryArray, skipped: pa.BooleanArray) -> tuple[pa.StringArray, dict[int, str]]:
-        """See Peek."""
+        """Implements `Peek.types`: the event type of each value, or why there is none."""
         _, refused = unframed(values)
         ids = confluent_ids(values).tolist()
         asked = [not skip for skip in skipped.to_pylist()]

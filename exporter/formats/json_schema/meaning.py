@@ -75,7 +75,7 @@ class MeantReader:
         self._nodes: dict[int, Node | None] = {}
 
     def read(self, values: pa.BinaryArray) -> Read:
-        """See Reader."""
+        """Implements `Reader.read`: rows and refusals of a batch of values."""
         framed = self._form.is_framed
         ids = confluent_ids(values) if framed else np.zeros(len(values), np.int64)
         if not any(self._node(one) for one in np.unique(ids).tolist()):

@@ -60,7 +60,7 @@ def protobuf_file_columns(form: ValueFormat) -> dict[str, Registered]:
 
 
 def _columns(name: str, found: Descriptors) -> Registered:
-    """Raises Unusable."""
+    """The columns that a message gives. Raises Unusable."""
     refused: dict[str, str] = {}
     kinds = list(plan_of(found, name, refused=refused).type)
     return Registered(name, spark_fields(kinds, refused), refused)

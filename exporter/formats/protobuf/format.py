@@ -51,18 +51,18 @@ class WriterValues(NamedTuple):
 
 
 class Protobuf:
-    """See Format."""
+    """The format of Protobuf's values, framed or of a file."""
 
     def __init__(self, form: ValueFormat, schemas: KnownSchemas) -> None:
         self._form = form
         self._sorter = Sorter(form, schemas)
 
     def schema(self, spark_json: str, event_type: str) -> pa.Schema:
-        """See Format."""
+        """Implements `Format.schema`: the Arrow schema of a type's columns."""
         return arrow_schema(spark_json, event_type, "Protobuf")
 
     def peek(self, source: TypeFrom) -> ProtobufPeek:
-        """See Format."""
+        """Implements `Format.peek`: what finds event types in values."""
         known = ("json", "schema") if self._form.envelope == "none" else ("json", "schema", "source")
         if source.kind not in known:
             raise ConfigError(
@@ -73,7 +73,7 @@ class Protobuf:
     def reader(
         self, event_type: str, schema: pa.Schema, routing: Routing, _json_text: JsonText = "as_sent"
     ) -> ProtobufReader:
-        """See Format."""
+        """Implements `Format.reader`: what reads a type's values into columns."""
         asked, fits = fits_of(self._form, event_type, schema, routing)
         sorter = self._sorter.keeping(structs_in(asked.read, ("",) if self._form.envelope == "none" else IMAGES))
         return ProtobufReader(sorter.checked(), asked, fits)
@@ -83,7 +83,7 @@ class Sorter:
     """Finds who wrote each value."""
 
     def __init__(self, form: ValueFormat, schemas: KnownSchemas, structs: frozenset[str] = frozenset()) -> None:
-        """structs: see plan_of."""
+        """structs: columns of which each field is kept, as `plan_of` takes them."""
         self._form = form
         self._schemas = schemas
         self._structs = structs
@@ -137,7 +137,7 @@ def _unresolvable(group: WriterValues, why: object) -> dict[int, str]:
 
 
 class ProtobufPeek:
-    """See Peek."""
+    """Finds event types in Protobuf's values, by field or by message."""
 
     def __init__(self, sorter: Sorter, source: TypeFrom, form: ValueFormat) -> None:
         self._sorter = sorter
@@ -145,7 +145,7 @@ class ProtobufPeek:
         self._form = form
 
     def types(self, values: pa.BinaryArray, skipped: pa.BooleanArray) -> tuple[pa.StringArray, dict[int, str]]:
-        """See Peek."""
+        """Implements `Peek.types`: the event type of each value, or why there is none."""
         asked = pc.if_else(skipped, None, values) if skipped.true_count else values
         batch, reasons = _batch(asked), dict[int, str]()
         groups = self._sorter.groups(asked, batch, reasons)
@@ -210,7 +210,7 @@ class ProtobufReader:
         self._fits: dict[tuple[str, int], tuple[ProtobufWriter, FittedEvents]] = {}
 
     def read(self, values: pa.BinaryArray) -> Read:
-        """See Reader."""
+        """Implements `Reader.read`: rows and refusals of a batch of values."""
         batch = _batch(values)
         nulls = np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))
         refused = dict.fromkeys(nulls.tolist(), TOMBSTONE)

@@ -40,7 +40,7 @@ class Occurrences(NamedTuple):
     value: np.ndarray
 
     def where(self, mask: np.ndarray) -> Occurrences:
-        """Some of them."""
+        """The occurrences that a mask chooses."""
         return Occurrences(self.rows[mask], self.at[mask], self.value[mask])
 
 

@@ -33,7 +33,7 @@ class Raw:
         self._is_text = form.kind == "string"
 
     def schema(self, spark_json: str, event_type: str) -> pa.Schema:
-        """See Format."""
+        """Implements `Format.schema`: the Arrow schema of a type's columns."""
         found = arrow_schema(spark_json, event_type, "raw")
         for field in found:
             if is_evolved(field):
@@ -47,11 +47,11 @@ class Raw:
         return found
 
     def peek(self, source: TypeFrom) -> Peek:
-        """See Format."""
+        """Implements `Format.peek`: what finds event types in values."""
         raise ConfigError("raw values have no fields", "take the event type from a header, the key or the topic")
 
     def reader(self, event_type: str, schema: pa.Schema, routing: Routing, json_text: JsonText = "as_sent") -> Reader:
-        """See Format."""
+        """Implements `Format.reader`: what reads a type's values into columns."""
         return RawReader(schema, routing, self._is_text)
 
 
@@ -67,7 +67,7 @@ class RawReader:
         self._is_text = is_text or (self._has_column and pa.types.is_string(schema.field(at).type))
 
     def read(self, values: pa.BinaryArray) -> Read:
-        """See Reader."""
+        """Implements `Reader.read`: rows and refusals of a batch of values."""
         refused = self._refused(values)
         rows = all_but(numbered(len(values)), sorted(refused))
         taken = values if not refused else values.take(rows)
@@ -94,7 +94,7 @@ class RawReader:
         return pa.nulls(len(values), field.type)
 
     def _unknown(self, value: bytes) -> str:
-        """As `_rescued` has it."""
+        """A value's text as `_rescued` has it."""
         text = value.decode() if self._is_text else base64.b64encode(value).decode()
         return json.dumps({VALUE: text}, ensure_ascii=False, separators=(",", ":"))
 

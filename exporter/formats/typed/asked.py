@@ -16,7 +16,7 @@ from exporter.formats.marks import holds_json, is_evolved
 
 @dataclass(frozen=True)
 class TypedAsked(Asked):
-    """See Asked."""
+    """What is asked of typed values: columns, paths and policy."""
 
     @classmethod
     def by(cls, event_type: str, schema: pa.Schema, routing: Routing) -> TypedAsked:

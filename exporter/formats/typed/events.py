@@ -70,10 +70,10 @@ class EventPlace:
 
 
 class EventTypeReader:
-    """Reads event types."""
+    """Reads event types of records in Arrow."""
 
     def __init__(self, record: pa.StructType, path: Path) -> None:
-        """Raises UnfitType."""
+        """path: of the field. Raises UnfitType where it is no text."""
         self._place = EventPlace(record, path, "the event type")
         if self._place.kind is not None and not _is_any(self._place.kind, pa.types.is_string, pa.types.is_null):
             raise self._place.unfit("the event type")
@@ -109,10 +109,10 @@ def check_types(types: pa.StringArray, said: SaidType, bad: dict[int, str]) -> N
 
 
 class EventTimeOf:
-    """Reads event times."""
+    """Reads event times of records in Arrow."""
 
     def __init__(self, record: pa.StructType, path: Path, unit: str) -> None:
-        """Raises UnfitType."""
+        """path: of the field; unit: of its numbers, or iso. Raises UnfitType."""
         self._iso = unit == "iso"
         what = "the event time" if self._iso else f"the event time in {unit}"
         self._place = EventPlace(record, path, what)

@@ -54,7 +54,7 @@ class FittedColumn:
 
 
 class TypedNode(Protocol):
-    """See above."""
+    """A place of the columns, which takes the writer's values there."""
 
     @property
     def target(self) -> pa.DataType:
@@ -68,14 +68,14 @@ class TypedNode(Protocol):
 
 @dataclass(frozen=True)
 class Scalar:
-    """One value."""
+    """A place that holds one value."""
 
     target: pa.DataType
     cast: Cast
     free: bool
 
     def fit(self, array: pa.Array) -> FittedColumn:
-        """See TypedNode."""
+        """Implements `TypedNode.fit`: an array as the column's type, and what does not fit."""
         column, unfit = self.cast.convert(array)
         if not len(unfit):
             return FittedColumn(column)
@@ -93,7 +93,7 @@ class AnyJson:
     target: pa.DataType = field(default_factory=pa.string)
 
     def fit(self, array: pa.Array) -> FittedColumn:
-        """See TypedNode."""
+        """Implements `TypedNode.fit`: an array as the column's type, and what does not fit."""
         return FittedColumn(json_text(array))
 
 
@@ -104,7 +104,7 @@ class TypedNothing:
     target: pa.DataType
 
     def fit(self, array: pa.Array) -> FittedColumn:
-        """See TypedNode."""
+        """Implements `TypedNode.fit`: an array as the column's type, and what does not fit."""
         rows = np.flatnonzero(array.is_valid()).tolist() if array.null_count < len(array) else []
         return FittedColumn(nulls(len(array), self.target), None, dict.fromkeys(rows, _UNFIT))
 
@@ -138,7 +138,7 @@ class TypedStruct:
     unknown: UnknownPolicy
 
     def fit(self, array: pa.StructArray) -> FittedColumn:
-        """See TypedNode."""
+        """Implements `TypedNode.fit`: an array as the column's type, and what does not fit."""
         fitted, columns = self.fields(array)
         mask = array.is_null() if array.null_count else None
         kept = [one.with_nullable(True) for one in self.target]
@@ -185,7 +185,7 @@ class TypedStruct:
 
 @dataclass(frozen=True)
 class TypedList:
-    """An array."""
+    """A place that holds an array."""
 
     node: TypedNode
     nullable: bool
@@ -193,7 +193,7 @@ class TypedList:
     unknown: UnknownPolicy
 
     def fit(self, array: pa.ListArray) -> FittedColumn:
-        """See TypedNode."""
+        """Implements `TypedNode.fit`: an array as the column's type, and what does not fit."""
         items = items_of(array)
         found = self.node.fit(items.parts[0])
         bad, column = _of_items(found, self.nullable)
@@ -213,7 +213,7 @@ class TypedMap:
     unknown: UnknownPolicy
 
     def fit(self, array: pa.MapArray) -> FittedColumn:
-        """See TypedNode."""
+        """Implements `TypedNode.fit`: an array as the column's type, and what does not fit."""
         items = items_of(array)
         found = self.node.fit(items.parts[1])
         kept = TypedItems(items.offsets, [items.parts[0], found.column])

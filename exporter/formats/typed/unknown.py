@@ -29,7 +29,7 @@ Part: TypeAlias = Any
 
 
 class UnknownPolicy(Protocol):
-    """One policy."""
+    """What becomes of values that no column holds: one of the three policies."""
 
     def whole(self, array: pa.Array) -> Part | None:
         """Of values that are unknown as a whole."""
@@ -40,19 +40,19 @@ class UnknownPolicy(Protocol):
         ...
 
     def items(self, items: TypedItems, part: Part) -> Part:
-        """Of lists."""
+        """What is unknown of items, put together by list."""
         ...
 
     def entries(self, items: TypedItems, part: Part) -> Part:
-        """Of maps."""
+        """What is unknown of entries, put together by map."""
         ...
 
 
 class RescueUnknown:
-    """rescue."""
+    """The policy `rescue`: a JSON text of what is unknown, by row."""
 
     def whole(self, array: pa.Array) -> Part | None:
-        """See UnknownPolicy."""
+        """Implements `UnknownPolicy.whole`: all of the values, as unknown."""
         return None if array.null_count == len(array) else json_text(array)
 
     def at(self, rows: np.ndarray, array: pa.Array, part: Part | None) -> Part:
@@ -63,7 +63,7 @@ class RescueUnknown:
         return pc.replace_with_mask(texts, pa.array(mask), json_text(array.take(pa.array(np.sort(rows)))))
 
     def fields(self, parts: Sequence[tuple[str, Part]]) -> Part:
-        """See UnknownPolicy."""
+        """Implements `UnknownPolicy.fields`: what is unknown of several fields, as one."""
         if len(parts) == 1:
             name, text = parts[0]
             return pc.binary_join_element_wise(f"{{{encode_basestring(name)}:", text, "}", "")
@@ -74,12 +74,12 @@ class RescueUnknown:
         return pc.if_else(found, braced(named), None)
 
     def items(self, items: TypedItems, part: Part) -> Part:
-        """See UnknownPolicy."""
+        """Implements `UnknownPolicy.items`: what is unknown of items, by list."""
         texts = joined(items.offsets, part.fill_null("null"), "[", "]")
         return _where(IgnoreUnknown().items(items, np.asarray(part.is_valid())), texts)
 
     def entries(self, items: TypedItems, part: Part) -> Part:
-        """See UnknownPolicy."""
+        """Implements `UnknownPolicy.entries`: what is unknown of entries, by map."""
         there = np.asarray(part.is_valid())
         left = TypedItems(items.offsets, [items.parts[0], part]).kept(there)
         keys, texts = left.parts
@@ -88,18 +88,18 @@ class RescueUnknown:
 
 
 class IgnoreUnknown:
-    """ignore."""
+    """The policy `ignore`: how many values are unknown, by row."""
 
     def whole(self, array: pa.Array) -> Part | None:
-        """See UnknownPolicy."""
+        """Implements `UnknownPolicy.whole`: all of the values, as unknown."""
         return None if array.null_count == len(array) else np.asarray(array.is_valid()).astype(np.int32)
 
     def fields(self, parts: Sequence[tuple[str, Part]]) -> Part:
-        """See UnknownPolicy."""
+        """Implements `UnknownPolicy.fields`: what is unknown of several fields, as one."""
         return np.sum([part for _, part in parts], axis=0, dtype=np.int32)
 
     def items(self, items: TypedItems, part: Part) -> Part:
-        """See UnknownPolicy."""
+        """Implements `UnknownPolicy.items`: what is unknown of items, by list."""
         before = np.concatenate(([0], np.cumsum(part, dtype=np.int32)))
         return np.diff(before[items.offsets])
 
@@ -107,14 +107,14 @@ class IgnoreUnknown:
 
 
 class RefuseUnknown:
-    """dead_letter."""
+    """The policy `dead_letter`: the path of the first unknown value, by row."""
 
     def whole(self, array: pa.Array) -> Part | None:
-        """See UnknownPolicy."""
+        """Implements `UnknownPolicy.whole`: all of the values, as unknown."""
         return None if array.null_count == len(array) else dict.fromkeys(np.flatnonzero(array.is_valid()).tolist(), "")
 
     def fields(self, parts: Sequence[tuple[str, Part]]) -> Part:
-        """See UnknownPolicy."""
+        """Implements `UnknownPolicy.fields`: what is unknown of several fields, as one."""
         first: dict[int, str] = {}
         for name, part in parts:
             for row, path in part.items():
@@ -122,11 +122,11 @@ class RefuseUnknown:
         return first
 
     def items(self, items: TypedItems, part: Part) -> Part:
-        """See UnknownPolicy."""
+        """Implements `UnknownPolicy.items`: what is unknown of items, by list."""
         return self._first(items, part, [f"[{at}]" for at in positions(items, sorted(part))])
 
     def entries(self, items: TypedItems, part: Part) -> Part:
-        """See UnknownPolicy."""
+        """Implements `UnknownPolicy.entries`: what is unknown of entries, by map."""
         return self._first(items, part, [f".{items.parts[0][at].as_py()}" for at in sorted(part)])
 
     @staticmethod

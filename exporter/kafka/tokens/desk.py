@@ -39,7 +39,7 @@ class DeskClient:
         return self.url
 
     def current(self) -> Token:
-        """Raises DependencyUnreachable."""
+        """The token that the driver has now. Raises DependencyUnreachable."""
         import urllib3
 
         try:

@@ -41,7 +41,7 @@ class ClientCredentials:
         return self.client_id
 
     def new(self) -> Token:
-        """Raises ConfigError, DependencyUnreachable."""
+        """A new token of the server's. Raises ConfigError, DependencyUnreachable."""
         asked = time.time()
         wanted = {"grant_type": "client_credentials", "scope": self.scope, "audience": self.audience}
         form = {name: text for name, text in wanted.items() if text}

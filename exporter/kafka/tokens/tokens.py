@@ -66,7 +66,7 @@ class TokenSource(Protocol):
 
 
 class Tokens:
-    """Any thread may ask."""
+    """The token of this process, renewed in time; any thread may ask."""
 
     def __init__(self, source: TokenSource) -> None:
         self._source = source

@@ -81,7 +81,7 @@ class ComparedBatch:
         return _each(ask, self.parts, self.offsets)
 
     def at(self, number: int) -> At:
-        """Where a record stands."""
+        """The partition and offset of a record."""
         return self.records[number].tp, self.records[number].offset
 
 

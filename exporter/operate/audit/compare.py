@@ -62,7 +62,7 @@ class ComparedRecord(NamedTuple):
 
 @dataclass(frozen=True)
 class Comparison:
-    """One audit's."""
+    """Compares the records of one audit with the rows of its tables."""
 
     job: AuditJob
     pinned: PinnedTables

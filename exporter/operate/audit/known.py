@@ -39,7 +39,7 @@ class Cover:
 
 
 class Known:
-    """Of one audit."""
+    """What one audit knows before it compares: positions, logs, settings in force."""
 
     def __init__(self, job: AuditJob, pinned: PinnedTables, logs: Mapping[TopicPartition, PartitionLog]) -> None:
         self._job = job

@@ -92,7 +92,7 @@ class Opinion:
         return {code: Filter(shape, code) for code, shape in some.items()}
 
     def format_of(self, topic: str) -> ValueFormat:
-        """Of a topic's values."""
+        """How the values of a topic are written."""
         if topic not in self._forms:
             self._forms[topic] = self.routing.format_of(topic)
         return self._forms[topic]

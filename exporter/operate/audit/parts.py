@@ -201,7 +201,7 @@ def compared(work: Work, tell: Tell, later: Later) -> AuditTally:
 
 
 def _spread(work: Work, parts: Sequence[Ranges], tell: Tell, session: Any) -> Iterator[AuditTally]:
-    """By a cluster's executors."""
+    """The parts, compared by a cluster's executors."""
 
     def of_part(number: int) -> AuditTally:
         return work.of_part(parts[number], lambda more: None)
@@ -213,7 +213,7 @@ def _spread(work: Work, parts: Sequence[Ranges], tell: Tell, session: Any) -> It
 
 
 def _here(work: Work, parts: Sequence[Ranges], tell: Tell) -> Iterator[AuditTally]:
-    """One after the other."""
+    """The parts, compared one after the other in this process."""
     at = 0
 
     def done(more: int) -> None:

@@ -184,7 +184,7 @@ def _excused(routing: Routing) -> Iterator[str]:
 
 
 def _time(routing: Routing, asked: PlainAsked) -> str:
-    """Microseconds since 1970."""
+    """SQL for the event time, in microseconds since 1970."""
     source = routing.event_time
     if source.kind == "record":
         return "us"

@@ -189,7 +189,7 @@ class AuditReport:
         return self.findings == 0
 
     def as_dict(self) -> dict[str, object]:
-        """JSON-ready; the totals first."""
+        """The report ready for JSON, the totals first."""
         return {"clean": self.clean, **asdict(self)}
 
     def as_text(self) -> str:

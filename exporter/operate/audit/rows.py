@@ -203,7 +203,7 @@ class TableRows:
         return [(one["topic"], one["partition"], one["offset"]) if one else (None, None, None) for one in kafka]
 
     def rows(self, numbers: Indices) -> list[TableRow]:
-        """Some of them."""
+        """The rows with these numbers, as plain values."""
         some, table = self._rows.take(pa.array(numbers, pa.int64())), self.table
         values = {name: values_of(some.column(name).combine_chunks()) for name in some.column_names}
         kafka, nothing = values["_kafka"], [None] * some.num_rows
@@ -252,7 +252,7 @@ def _numpy(array: pa.Array) -> Any:
 
 
 def values_of(column: pa.Array) -> list[Any]:
-    """Plain values."""
+    """A column's values as plain Python ones."""
     kind = column.type
     values = fitted(column, _plain(kind)).to_pylist()
     convert = _converted(kind)

@@ -79,7 +79,7 @@ class AuditTally:
             self.differing = sorted(self.differing, key=lambda one: one[:2])[:EXAMPLES_MAX]
 
     def join(self, other: AuditTally) -> None:
-        """Those of other offsets."""
+        """Add what was counted of other offsets."""
         self.kinds += other.kinds
         self.taken_out += other.taken_out
         for name in ("checked", "letters", "twins", "contents", "skipped"):

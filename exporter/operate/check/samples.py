@@ -110,7 +110,7 @@ class Sampled:
     fates: tuple[SampleFate, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON output."""
+        """What became of a sampled line, for JSON."""
         fates = [{name: value for name, value in vars(one).items() if value is not None} for one in self.fates]
         return {"line": self.line, "said": self.said, "event_type": self.event_type, "fates": fates}
 
@@ -149,7 +149,7 @@ class SampleJudge:
         self._matches = dict(routing.matches)
 
     def sampled(self, line: int, record: SampledRecord) -> Sampled:
-        """line: its number."""
+        """What would become of a record. line: its number in the file."""
         tp, batch = record.tp, _batch(record)
         ((taken, framed),) = Framing(self._readers.form, self._schemas).cut(batch, tp)
         if not taken.num_rows:

@@ -87,7 +87,7 @@ class TimeCandidate:
 
 
 def flat(record: SampledRecord, value: Mapping[str, Any]) -> Flat:
-    """value: the record's."""
+    """A record's paths and scalars. value: what the record has."""
     scalars: dict[str, Any] = {}
     paths: set[str] = set()
     for path, inner in _inside(value, "", 1):

@@ -80,7 +80,7 @@ class Inference:
     notes: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON output."""
+        """All that was found, for JSON."""
         return {
             **{name: getattr(self, name) for name in ("partitions", "retained", "records", "bytes", "untyped")},
             "topics": list(self.topics),

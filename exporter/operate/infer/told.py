@@ -39,7 +39,7 @@ def type_lines(one: InferredType) -> Iterator[str]:
 
 
 def column_lines(one: InferredType) -> Iterator[str]:
-    """What stands below them."""
+    """The hints and columns of a type, below its paths."""
     if one.hints:
         yield "hints: " + ", ".join(f"{path} = {kind}" for path, kind in one.hints.items())
     for at, column in enumerate(one.columns):

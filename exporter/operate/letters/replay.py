@@ -211,7 +211,7 @@ def _to_feed(
 
 @contextmanager
 def _kept(frame: DataFrame) -> Iterator[DataFrame]:
-    """Computed once, on disk."""
+    """The rows of a frame, computed once and kept on disk meanwhile."""
     kept = frame.persist(StorageLevel.DISK_ONLY)
     try:
         yield kept

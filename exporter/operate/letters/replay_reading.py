@@ -84,7 +84,7 @@ class ReplayReading:
         return cls(lake, routing, letters, rows, tables, targets)
 
     def chosen(self, chosen: Chosen) -> DataFrame:
-        """The chosen rows."""
+        """The dead letters that somebody has chosen."""
         if not chosen.of_some:
             return self.rows
         rows = self.rows if chosen.day is None else self.rows.where(sf.col("day") == sf.lit(chosen.day))

@@ -29,7 +29,7 @@ class RepairRow:
     says: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON output."""
+        """The row of a step, for JSON."""
         return {
             "table": self.table,
             "topic": self.tp.topic if self.tp else None,

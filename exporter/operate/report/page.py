@@ -32,7 +32,7 @@ _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\Z")
 
 
 def report_page(facts: Facts) -> str:
-    """The whole page."""
+    """The whole report as one page of HTML."""
     head = [paragraph(f"{facts.root}, {facts.made_at:%Y-%m-%d %H:%M:%S} UTC", "faint")]
     lag = [place.behind for place in facts.places if place.behind is not None]
     dead = sum(count.rows for count in facts.letters)

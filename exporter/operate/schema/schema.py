@@ -31,7 +31,7 @@ class TableSchema:
     whole: bool
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON output."""
+        """The columns of a table, for JSON."""
         return {
             **vars(self),
             "columns": [one._asdict() for one in self.columns],

@@ -30,7 +30,7 @@ class ScalarOf:
 
 @dataclass(frozen=True)
 class NotCompared:
-    """What is not compared."""
+    """A place whose value is not compared."""
 
     evolved: bool = False
 
@@ -45,7 +45,7 @@ class Members:
 
 @dataclass(frozen=True)
 class ArrayOf:
-    """An array."""
+    """A place that holds an array."""
 
     item: Node
     evolved: bool = False
@@ -53,7 +53,7 @@ class ArrayOf:
 
 @dataclass(frozen=True)
 class MapOf:
-    """A map."""
+    """A place that holds a map."""
 
     item: Node
     evolved: bool = False

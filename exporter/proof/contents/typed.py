@@ -55,7 +55,7 @@ class Instant:
 
 @dataclass(frozen=True)
 class Day:
-    """Days since 1970."""
+    """A date, in days since 1970."""
 
     days: int
 

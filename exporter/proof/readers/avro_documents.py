@@ -68,7 +68,7 @@ class AvroValues:
         self._by_fingerprint = {self._fingerprint(plan): plan for plan in single}
 
     def read(self, body: bytes, schema: SchemaText | None) -> SentValue:
-        """See Reader."""
+        """Implements `Reader.read`: rows and refusals of a batch of values."""
         plan, body = self._plan(body, schema)
         plan, body = _branch(plan, body)
         by = self._reader(plan)

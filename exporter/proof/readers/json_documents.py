@@ -17,10 +17,10 @@ DEPTH_MAX = 100
 
 
 class JsonDocuments:
-    """By the standard library."""
+    """Reads JSON by the standard library."""
 
     def read(self, body: bytes, schema: SchemaText | None) -> SentValue:
-        """See Reader."""
+        """Implements `Reader.read`: rows and refusals of a batch of values."""
         return SentValue(object_in(body, read))
 
 
@@ -32,7 +32,7 @@ class TitledJson:
         self._connect = form.semantic_types == "connect"
 
     def read(self, body: bytes, schema: SchemaText | None) -> SentValue:
-        """See Reader."""
+        """Implements `Reader.read`: rows and refusals of a batch of values."""
         document = object_in(body, read)
         schema = SchemaText("JSON", self._only) if schema is None else schema
         whole = json.loads(schema.text)
@@ -120,7 +120,7 @@ class ConnectJson:
         self._debezium = form.semantic_types == "connect"
 
     def read(self, body: bytes, schema: SchemaText | None) -> SentValue:
-        """See Reader."""
+        """Implements `Reader.read`: rows and refusals of a batch of values."""
         found = object_in(body, read)
         if set(found) != {"schema", "payload"}:
             raise NoGoodRecord("no payload beside a schema")
@@ -160,7 +160,7 @@ class RawValues:
         self._is_text = is_text
 
     def read(self, body: bytes, schema: SchemaText | None) -> SentValue:
-        """See Reader."""
+        """Implements `Reader.read`: rows and refusals of a batch of values."""
         try:
             return SentValue({"value": body.decode("utf-8") if self._is_text else body})
         except UnicodeDecodeError as error:

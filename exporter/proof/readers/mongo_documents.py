@@ -20,7 +20,7 @@ _MINUS_ZERO = re.compile(r":\s*-0\s*[,}]")
 
 
 def document(text: str) -> dict[str, Any]:
-    """Raises Refused, and Undecided."""
+    """A document of MongoDB's extended JSON. Raises Refused, and Undecided."""
     found = object_in(text, read_bare)
     if "$" in text and _MINUS_ZERO.search(text):
         raise Undecided("whether -0 is a whole number depends on its form")

@@ -46,7 +46,7 @@ class ProtobufValues:
         self._recursive: dict[Any, bool] = {}
 
     def read(self, body: bytes, schema: SchemaText | None) -> SentValue:
-        """See Reader."""
+        """Implements `Reader.read`: rows and refusals of a batch of values."""
         if schema is not None:
             which, body = number_in(body) if self._form.frame == "glue" else place_in(body)
             kind = self._made(schema.text, which)

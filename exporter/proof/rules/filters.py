@@ -26,7 +26,7 @@ def sifts(shape: Shape) -> bool:
 
 
 def has_filters(routing: Routing) -> bool:
-    """Whether some type does."""
+    """Whether the rows of some type are filtered."""
     return any(sifts(shape) for _, shape in routing.shapes)
 
 

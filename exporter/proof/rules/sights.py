@@ -38,7 +38,7 @@ class SeenColumn:
 
 
 def seen_columns(shape: Shape) -> list[SeenColumn]:
-    """All of them."""
+    """All columns that expressions of a type see."""
     fields = {one["name"]: one for one in json.loads(shape.decoded)["fields"]}
     taken = {tuple(path.split(".")) for _, paths in shape.names for path in paths}
     kept = [SeenColumn(name, one, [[name]]) for name, one in fields.items() if (name,) not in taken]

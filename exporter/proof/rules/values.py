@@ -77,7 +77,7 @@ def _scalar(kind: str) -> tuple[pa.DataType, str]:
 
 
 def quoted(name: str) -> str:
-    """A name in SQL."""
+    """A name as an identifier in SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 

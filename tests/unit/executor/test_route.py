@@ -14,6 +14,7 @@ from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.executor.route import Routed, Router
 from exporter.formats.decoder import Decoder
 from exporter.formats.json.text import JSON_DEPTH_MAX, too_deep
+from tests.support.schemas import schema
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
@@ -110,7 +111,7 @@ def test_nested_path() -> None:
 def test_duplicate_type_keys_always_end_dead() -> None:
     """A value with two type keys is routed by itself alone, and the decoder it meets refuses it."""
     values = [b'{"type":"a","type":"b"}', b'{"x":1,"type":"a","type":"b"}', b'{"type":"a","x":1,"type":"a"}']
-    config = Routing(TypeFrom("json", "type"), EventTime("record"), (("a", "{}"), ("b", "{}")))
+    config = Routing(TypeFrom("json", "type"), EventTime("record"), (("a", schema("")), ("b", schema(""))))
     for near in ([], [b'{"type":"a"}'], [b'{"y":0,"type":"b"}', None]):
         types = Router(config).route(batch([*near, *values])).event_types.to_pylist()[len(near) :]
         assert types == ["a", "b", "a"]

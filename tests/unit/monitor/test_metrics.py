@@ -126,7 +126,7 @@ CODE = re.compile("([a-z]+(?:_[a-z0-9]+)+): ")
 
 def test_every_code_of_a_reason_is_known_beforehand() -> None:
     """Those that formats, routes and casts begin a reason with; what is none of them stands here."""
-    none = {"schema_name", "dead_letters", "ts_ms", "ts_us", "ts_ns"}
+    none = {"schema_name", "dead_letters", "ts_ms", "ts_us", "ts_ns", "maps_as_objects"}
     said = {kind.name.lower() for kind in Kind}
     for path in [*Path(formats.__path__[0]).rglob("*.py"), Path(kafka_time.__file__), Path(years.__file__),
                  Path(apart.__file__), Path(names.__file__), Path(route.__file__)]:  # fmt: skip

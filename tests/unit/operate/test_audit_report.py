@@ -215,6 +215,8 @@ SAID_BY_SETTINGS = {
     "columns", "decoder_version", "record_columns", "routing", "schemas", "shapes", "value_format",
 }  # fmt: skip
 """Of core: what a configuration is, and what columns are called."""
+WRITTEN = {"types", "spark_json"}
+"""Of column: how a configuration writes its columns."""
 WORDS = {"errors", "secrets", "text", "within"}
 NAMES = {"names", "partitions", "ranges"}
 """Of offsets."""
@@ -225,6 +227,7 @@ def test_the_second_reading_of_values_meets_the_first_in_settings_names_and_erro
     second = reached(modules_in("proof"))
     first = reached(modules_in("formats", "executor", "shape"))
     known = {f"exporter.core.{name}" for name in SAID_BY_SETTINGS}
+    known |= {f"exporter.column.{name}" for name in WRITTEN}
     known |= {f"exporter.{name}" for name in WORDS} | {f"offsets.{name}" for name in NAMES}
     assert second & first == known
     assert {"exporter.proof.readers.mongo_documents"} <= second and "exporter.formats.envelopes.mongo" in first
