@@ -297,8 +297,7 @@ class DeltaCommitter:
         if columns is None:
             raise _TableChanged(f"the metadata of table {event_type} changed since its files were staged")
         for claim in offers:
-            # Looked at in the transaction's own snapshot: Delta then refuses the commit if the appId
-            # changes after it (FENCE).
+            # In the transaction's snapshot: Delta refuses the commit if the appId changes after it (FENCE).
             position = view.position(self._lake.app, claim.key.tp)
             if position != Position(claim.epoch, claim.expected):
                 raise _PositionsMoved(f"{claim.key.tp}: {position}, expected {claim.expected} in epoch {claim.epoch}")
