@@ -20,6 +20,7 @@ from exporter.core.value_format import ValueFormat
 from exporter.formats.registered import registered_files
 from tests.support.lakes import NOON, Export, Exports, millis, wrong_places
 from tests.support.read_back import READERS
+from tests.support.schemas import listed
 from tests.support.services import Record
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -135,7 +136,7 @@ def test_a_schema_gives_these_columns() -> None:
     more = [{"name": "empty", "type": {"type": "record", "name": "Empty", "fields": []}}, {"name": "n", "type": "null"}]
     schema = {**ORDER, "fields": [*ORDER["fields"], *more]}
     found = registered_files(ValueFormat("avro", schemas=(("order.avsc", json.dumps(schema)),)))["shop.Order"]
-    assert {one["name"]: ddl(one["type"]) for one in found.fields} == {
+    assert {one["name"]: ddl(one["type"]) for one in listed(found.fields)} == {
         "at": "TIMESTAMP", **{name: line.column for name, line in LINES.items()},
     }  # fmt: skip
     assert found.refused.keys() == {"$.empty", "$.n"}

@@ -23,6 +23,7 @@ from exporter.settings.meaning import value_formats
 from tests.e2e.test_avro import ddl
 from tests.support.lakes import NOON, Export, Exports, millis, wrong_places
 from tests.support.read_back import READERS
+from tests.support.schemas import listed
 from tests.support.services import Record
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -132,7 +133,7 @@ def test_a_message_gives_these_columns(tmp_path: Path) -> None:
                value_format=PROTOBUF)  # fmt: skip
     form: ValueFormat = value_formats(e.settings())[0][1]
     found = registered_files(form)["shop.Order"]
-    assert {one["name"]: ddl(one["type"]) for one in found.fields} == {
+    assert {one["name"]: ddl(one["type"]) for one in listed(found.fields)} == {
         "at": "TIMESTAMP", **{name: column for name, (column, *_) in COLUMNS.items()},
     }  # fmt: skip
     assert not found.refused
