@@ -68,7 +68,7 @@ def drill(options: Options) -> Book:
         if waiting:
             lakes = lakes_of(options.store, options.given)
             running.callback(lakes.close)
-            jars.fetch("spark", "kafka", "broker", "dynamodb", *lakes.jar_sets)
+            jars.fetch("spark", "broker", "dynamodb", *lakes.jar_sets)
             if class_data.ready() is None:
                 _say("making an archive of Spark's classes, once")
                 prepare()

@@ -173,8 +173,7 @@ def told(
         if any(failed is one for one in refusals):
             raise
         error = failed
-    # A fresh snapshot, whatever the call said: Delta's own retry may have met our commit and called it another's
-    # (4.4).
+    # A fresh snapshot, whatever the call said: Delta's retry may have met our commit and refused it (4.4).
     now = table.view()
     since = table.commits(_version(read), now.version) if now is not None else []
     made = versions_of(since).get(commit_id)

@@ -151,8 +151,7 @@ class DeltaCommitter:
             ready, unsynced = self._files.synced(table, ready)
             aside += unsynced
         self._based_on[event_type] = self.checked_through(event_type)
-        # A new id for each offer: under a former one the log could say of rows that they landed which did not
-        # (4.1).
+        # A new id for each offer: under a former one the log would say that other rows landed as well (4.1).
         commit_id = uuid.uuid4().hex
         if held := self._journal.begin(event_type, self._intents(event_type, ready, commit_id)):
             ready, aside = [], [*aside, *(Settled(claim, Held(held)) for claim in ready)]

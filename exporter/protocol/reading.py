@@ -57,8 +57,7 @@ class TablesReader:
     def read(self, tps: Iterable[TopicPartition]) -> Reading:
         """Everything that is known of these partitions. Raises InvariantBroken, TableUnreadable, WalUnreachable."""
         tps = [*tps]
-        # The log first: a commit that comes after this look is then in the table, and not in the log's answer
-        # (5.1).
+        # The log first: a commit in between then makes a table ahead of it, which is no alarm (5.1).
         logged = self._log_check.read(tps)
         point(Fault.AFTER_WAL_READ)
         named: dict[str, Named] = {}
@@ -66,8 +65,7 @@ class TablesReader:
         unproven: dict[str, LogCleaned] = {}
         missed: set[str] = set()
         while True:
-            # The dead letters last: what they say of a table was true before, so no table is read that
-            # they know later (5.3).
+            # The dead letters last, as they are written last: what they say of a table was so before (5.1, 5.3).
             *others, last = letters_last({DEAD_LETTERS, *self._event_types()} - (views.keys() - {DEAD_LETTERS}))
             with ThreadPoolExecutor(TABLE_THREADS, thread_name_prefix="tables") as pool:
                 found = [*zip(others, pool.map(self._read_table, others), strict=True)]

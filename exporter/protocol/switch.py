@@ -70,8 +70,7 @@ class Switcher:
             by_config[switch.in_force].append(tp)
         for fingerprint, tps in by_config.items():
             self._drain(views, {tp: switches[tp] for tp in tps}, recorded[fingerprint], identities, go_on)
-        # The dead letters are sealed strictly last: their history is what makes the new settings count
-        # (5.3c).
+        # The dead letters are sealed strictly last: by their history the new settings count (5.3c).
         names = sorted({name for switch in switches.values() for name in switch.positions} - {DEAD_LETTERS})
         for name in names:
             self._seal(views, name, switches, {}, identities)

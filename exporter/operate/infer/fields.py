@@ -35,7 +35,6 @@ TIME_SHARE_MIN = 0.99
 EXPLAINS_MIN = 0.2
 ALIKE_BITS = 0.5
 """Records whose presences of fields are less uncertain than this, all together, are all alike."""
-DAY_MS = 86_400_000
 
 _TYPE_NAMES = frozenset({"type", "eventtype", "event", "eventname", "kind", "messagetype", "recordtype", "schema"})
 _TIME_NAMES = frozenset({"ts", "time", "timestamp", "eventtime", "occurredat", "at", "datetime", "createdat", "date"})
