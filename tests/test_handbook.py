@@ -164,11 +164,10 @@ def test_words_of_our_own_are_in_the_glossary() -> None:
     assert not OWN_WORDS - {word for row in words for word in row.split(", ")}
 
 
-@pytest.mark.parametrize("page", [*HANDBOOK.glob("*.md"), ROOT / "README.md", ROOT / "offsets" / "PROTOCOL.md"],
-                         ids=lambda page: page.relative_to(ROOT).as_posix())  # fmt: skip
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())  # fmt: skip
 def test_sentences_are_short(page: Path) -> None:
     """In the mean; tables, code and headings apart. What is in backticks is one word."""
-    prose = re.sub(r"```.*?```|^\|.*$|^#.*$|^HELD BY(?:.+\n)+", "", page.read_text(), flags=re.S | re.M)
+    prose = re.sub(r"(?s:```.*?```)|^\|.*$|^#.*$|^HELD BY(?:.+\n)+", "", page.read_text(), flags=re.M)
     blocks = (re.sub(r"`[^`]*`", "x", " ".join(block.split())) for block in re.split(r"\n\s*\n|\n(?=- |\d+\. )", prose))
     sentences = [found for block in blocks for found in re.split(r"(?<=[.!?:;])\s+(?=[A-Z0-9(*`x\"])", block) if found]
-    assert sum(len(sentence.split()) for sentence in sentences) <= WORDS_MAX * len(sentences)
+    assert 0 < sum(len(sentence.split()) for sentence in sentences) <= WORDS_MAX * len(sentences)
