@@ -44,7 +44,7 @@ def test_each_query_of_the_page_gives_what_the_page_says(
     e.send({0: [*sent, Record(b"", b'{"type": "other"}', timestamp_ms=late)]})
     e.run(spark)
 
-    said: dict[str, Any] = {}
+    said: dict[str, Any] = {"spark": spark}
     for block in code("python", e.root / "lake"):
         exec(block, said)
     assert said["per_day"] == [(DAY, 2, Decimal("2.50"))]
@@ -53,6 +53,7 @@ def test_each_query_of_the_page_gives_what_the_page_says(
     ((partition, offset, _, text),) = said["sent"]
     assert (partition, offset, text) == (0, 2, sent[2].value.decode())
     assert said["complete"] is True
+    assert said["through"] == "2026-02-01T11:59:59.999Z"
 
     per_day, rescued, why = (spark.sql(block).collect() for block in code("sql", e.root / "lake"))
     assert [tuple(row) for row in per_day] == said["per_day"]
