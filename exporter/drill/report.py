@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from exporter.display.html import Cell, Html, join, page, paragraph, table
+from exporter.display.plots import Lane, PlottedMark, PlottedSpan, columns, timeline
 from exporter.drill.record import PARTS, Book, RunRecord, recoveries, summary
-from exporter.told.html import Cell, Html, join, page, paragraph, table
-from exporter.told.plots import Lane, PlottedMark, PlottedSpan, columns, timeline
 
 COLUMNS = 16
 """Of the picture of recovery times."""

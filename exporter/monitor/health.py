@@ -20,13 +20,13 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from prometheus_client import make_wsgi_app
 
+from exporter.display.live import SCRIPT, live_page
+from exporter.display.style import policy
 from exporter.errors import ConfigError
 from exporter.listening import family_of
 from exporter.monitor.history import EVERY_SECS, PointHistory
 from exporter.monitor.metrics import registry
 from exporter.monitor.watch import Watch
-from exporter.told.live import SCRIPT, live_page
-from exporter.told.style import policy
 
 STARTING = {"ready": False, "not_ready": "it is starting"}
 START_SECS_MAX = 300.0

@@ -5,8 +5,8 @@ Belongs to the health server's thread; `points` is replaced as a whole, so that 
 
 from __future__ import annotations
 
+from exporter.display.live import Point
 from exporter.monitor.snapshot import Snapshot
-from exporter.told.live import Point
 
 EVERY_SECS = 10.0
 POINTS_MAX = 360

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from exporter.display.units import things
 from exporter.operate.start_plan import PartitionStart, StartPlan
-from exporter.told.units import things
 from offsets.crosscheck import Agree, FirstStart, Switch
 
 

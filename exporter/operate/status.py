@@ -14,10 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from exporter.errors import DependencyUnreachable, FoundProblem
-from exporter.settings.model import Settings
-from exporter.told.concerns import verdict_lines
-from exporter.told.status import (
+from exporter.display.concerns import verdict_lines
+from exporter.display.status import (
     Goals,
     behind,
     beside,
@@ -32,6 +30,8 @@ from exporter.told.status import (
     under_way,
     unknown,
 )
+from exporter.errors import DependencyUnreachable, FoundProblem
+from exporter.settings.model import Settings
 
 ANSWER_SECS = 10.0
 WATCH_SECS = 2.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from exporter.told.html import Cell, Html, bars, join, page, paragraph, table
-from exporter.told.plots import columns
+from exporter.display.html import Cell, Html, bars, join, page, paragraph, table
+from exporter.display.plots import columns
 from tests.bench.figures import rounded
 
 

@@ -15,6 +15,8 @@ from functools import partial
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.standing import TableStanding
 from exporter.core.valid_through import as_ms
+from exporter.display.concerns import Concern
+from exporter.display.status import CHECK
 from exporter.errors import ConfigError, ExporterError, LogCleaned
 from exporter.kafka.options import kafka_python_options
 from exporter.kafka.topics import TopicReader, partitions_of
@@ -27,8 +29,6 @@ from exporter.operate.maintain.due import due_partitions
 from exporter.operate.report.model import DayFiles, Facts, FailedCommit, Happened
 from exporter.operate.report.page import VERSIONS_MAX
 from exporter.settings.model import Settings
-from exporter.told.concerns import Concern
-from exporter.told.status import CHECK
 from exporter.workbench import open_wal
 from offsets.intents import WalMismatch, WalUnreachable
 from offsets.partitions import Partition

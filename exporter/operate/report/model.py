@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from exporter.core.standing import TableStanding
-from exporter.told.concerns import Concern
+from exporter.display.concerns import Concern
 from offsets.ranges import TopicPartition
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.standing import TableStanding
+from exporter.display.html import Html, bars, join, page, paragraph, table, verdict
+from exporter.display.plots import BINARY, BINS, SECONDS, columns, lines, over_time
+from exporter.display.style import COLOURS
+from exporter.display.units import moment, secs_span, size, sums
 from exporter.operate.report.model import DayFiles, Facts, FailedCommit, Happened
 from exporter.operate.report.verdict import report_concerns
-from exporter.told.html import Html, bars, join, page, paragraph, table, verdict
-from exporter.told.plots import BINARY, BINS, SECONDS, columns, lines, over_time
-from exporter.told.style import COLOURS
-from exporter.told.units import moment, secs_span, size, sums
 
 if TYPE_CHECKING:
     from exporter.operate.letters.letters import LetterCount

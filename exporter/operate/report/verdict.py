@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from exporter.core.routing import DEAD_LETTERS
+from exporter.display.concerns import Concern, dead_letters
+from exporter.display.units import secs_span, size
 from exporter.operate.report.model import Facts
-from exporter.told.concerns import Concern, dead_letters
-from exporter.told.units import secs_span, size
 
 SMALL_BYTES = 32 << 20
 """A mean below that makes readers open files more than read them."""

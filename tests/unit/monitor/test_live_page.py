@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
+from exporter.display.live import REFRESH_MS, ROWS_MAX, SCRIPT, Point, live_page
+from exporter.display.style import STYLE, policy
 from exporter.monitor import health
 from exporter.monitor.health import PAGE_SECS, PAGE_SHARE, Health, HealthServer
 from exporter.monitor.history import POINTS_MAX, PointHistory, point
 from exporter.monitor.snapshot import Outage, Snapshot
 from exporter.monitor.watch import Watch
-from exporter.told.live import REFRESH_MS, ROWS_MAX, SCRIPT, Point, live_page
-from exporter.told.style import STYLE, policy
 from offsets.ranges import TopicPartition
 from tests.support.lakes import wait_until
 from tests.support.snapshots import NOW_MS, P0, busy_snapshot, snapshot, writer

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
+from exporter.display.concerns import Concern
 from exporter.operate.report import facts as report
 from exporter.operate.report.model import DayFiles, FailedCommit
-from exporter.told.concerns import Concern
 from exporter.wal.dynamodb import HISTORY_PAGES, DynamoDbLog
 from exporter.wal.dynamodb_calls import Calls
 from exporter.wal.dynamodb_items import TABLE

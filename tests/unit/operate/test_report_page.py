@@ -11,6 +11,8 @@ from datetime import datetime, timezone
 import pytest
 
 from exporter.core.standing import TableStanding
+from exporter.display.concerns import Concern
+from exporter.display.units import moment, secs_span, short, size, span, sums, things
 from exporter.errors import ConfigError
 from exporter.operate.chosen import parse_ranges
 from exporter.operate.letters.letters import LetterCount
@@ -18,8 +20,6 @@ from exporter.operate.report.model import DayFiles, Facts, FailedCommit, Happene
 from exporter.operate.report.page import DAYS_MAX, VERSIONS_MAX, report_page
 from exporter.operate.report.verdict import DUE_FILES, report_concerns
 from exporter.text import escaped, readable
-from exporter.told.concerns import Concern
-from exporter.told.units import moment, secs_span, short, size, span, sums, things
 from offsets.positions import Position
 from offsets.ranges import OffsetRange, TopicPartition
 

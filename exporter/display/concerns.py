@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from exporter.told.units import things
+from exporter.display.units import things
 
 WELL = "all well"
 DEAD_SHARE = 0.01

@@ -10,9 +10,9 @@ import html
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from exporter.told.concerns import Concern, headline
-from exporter.told.style import STYLE, policy
-from exporter.told.units import number
+from exporter.display.concerns import Concern, headline
+from exporter.display.style import STYLE, policy
+from exporter.display.units import number
 
 WRAPPED_CHARS = 28
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")

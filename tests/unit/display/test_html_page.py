@@ -7,9 +7,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from exporter.told.concerns import Concern
-from exporter.told.html import Html, bars, join, page, paragraph, table, text, tiles, verdict
-from exporter.told.plots import (
+from exporter.display.concerns import Concern
+from exporter.display.html import Html, bars, join, page, paragraph, table, text, tiles, verdict
+from exporter.display.plots import (
     BINARY,
     SECONDS,
     Lane,
@@ -21,7 +21,7 @@ from exporter.told.plots import (
     ticks,
     timeline,
 )
-from exporter.told.style import STYLE, policy
+from exporter.display.style import STYLE, policy
 
 HOSTILE = "</style></script><img src=x onerror=alert(1)>\"'&\u202e\x00\ud800"
 VOID = {"meta", "img", "br", "rect", "polyline"}

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from exporter.told.html import Cell, Html, join, page, paragraph, table, tiles, verdict
-from exporter.told.plots import lines, over_time
-from exporter.told.status import (
+from exporter.display.html import Cell, Html, join, page, paragraph, table, tiles, verdict
+from exporter.display.plots import lines, over_time
+from exporter.display.status import (
     behind,
     beside,
     complete_lines,
@@ -29,7 +29,7 @@ from exporter.told.status import (
     under_way,
     unknown,
 )
-from exporter.told.units import clock, secs_span, size
+from exporter.display.units import clock, secs_span, size
 
 ROWS_MAX = 100
 """Of each table: those that are furthest behind."""

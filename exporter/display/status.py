@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-from exporter.told.concerns import Concern, dead_letters, headline
-from exporter.told.units import secs_span, things
+from exporter.display.concerns import Concern, dead_letters, headline
+from exporter.display.units import secs_span, things
 
 OPEN_SECS = 900.0
 """Brokers abort a transaction after transaction.max.timeout.ms (15 min) at most: one that is older hangs."""

@@ -12,10 +12,8 @@ from exporter.core.coordination import CoordinationState
 from exporter.core.job_state import JobState
 from exporter.core.sink_state import SinkState
 from exporter.core.writers import Parked
-from exporter.monitor.marks import Marks
-from exporter.monitor.snapshot import Outage, Snapshot
-from exporter.told.concerns import Concern, headline, verdict_lines
-from exporter.told.status import (
+from exporter.display.concerns import Concern, headline, verdict_lines
+from exporter.display.status import (
     LATE_SECS,
     OPEN_SECS,
     TableFigures,
@@ -26,6 +24,8 @@ from exporter.told.status import (
     tables_of,
     under_way,
 )
+from exporter.monitor.marks import Marks
+from exporter.monitor.snapshot import Outage, Snapshot
 from tests.support.snapshots import NOW_MS, P0, busy_snapshot, snapshot, writer
 
 WELL = {"ends": {P0: 11}, "marks": {P0: Marks((9,), (NOW_MS - 5_000,))}}

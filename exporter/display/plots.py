@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from exporter.told.html import Html, paragraph, table, text
-from exporter.told.style import COLOURS
-from exporter.told.units import number, short
-from exporter.told.units import span as how_long
+from exporter.display.html import Html, paragraph, table, text
+from exporter.display.style import COLOURS
+from exporter.display.units import number, short
+from exporter.display.units import span as how_long
 
 LABELS_MAX = 4
 """So many columns have each a label below; of more the first, the middle and the last."""
