@@ -25,7 +25,7 @@ The rooms in the order in which a record meets them; README.md beside this file 
     catalog/       Catalogs, which know tables by a name: told beside the export, best effort, and never asked by it.
     spark/         Java, the jars, the session and the size of its batches.
     display/       How an export fares, for people: a verdict and what helps, a status in plain words, pages of HTML.
-    monitor/       What a task tells of itself: sums, marks, outages, one snapshot per passing, metrics, health.
+    monitor/       What a task tells of itself: sums, marks, outages, one snapshot per iteration, metrics, health.
     workbench.py   What every verb works with, opened from the settings: session, lake, topics, routing, log.
     proof/         Values and rules read a second time, for whoever proves what was made of them.
     derive/        Tables and topics that are made of the exported tables: mirrors, bundles, queries, records.

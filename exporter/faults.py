@@ -2,7 +2,7 @@
 
 EXPORTER_FAULTS="<point>[@<event type>]:<action>[:<when>],..." arms some. action: kill or stop the task (SIGKILL,
 SIGSTOP: somebody else decides), raise (InjectedFault), fail or full (OSError: EIO, ENOSPC), delay=SECS. when: n, the
-n-th passing (default 1); n+, from there on; /n, each n-th. Each process of a task counts its own passings.
+n-th hit (default 1); n+, from there on; /n, each n-th. Each process of a task counts its own hits.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _counting = threading.Lock()
 
 @dataclass(frozen=True)
 class Armed:
-    """One armed point. what: an event type, or empty for all. From the `first` passing on, each `step`-th; 0: once."""
+    """One armed point. what: an event type, or empty for all. From the `first` hit on, each `step`-th; 0: once."""
 
     name: str
     what: str
@@ -86,9 +86,9 @@ class Armed:
     first: int
     step: int
 
-    def strikes(self, passing: int) -> bool:
-        """Whether it does at this passing, counted from 1."""
-        beyond = passing - self.first
+    def strikes(self, hit: int) -> bool:
+        """Whether it does at this hit, counted from 1."""
+        beyond = hit - self.first
         return beyond == 0 or (beyond > 0 and self.step > 0 and beyond % self.step == 0)
 
 
@@ -103,8 +103,8 @@ def point(fault: Fault, what: str = "") -> None:
             continue
         with _counting:
             _passed[armed] += 1
-            passing = _passed[armed]
-        if armed.strikes(passing):
+            hit = _passed[armed]
+        if armed.strikes(hit):
             _strike(armed)
 
 

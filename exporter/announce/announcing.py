@@ -30,7 +30,7 @@ BEGIN_SECS = 15.0
 """How long a start waits until it is kept where announcing begins."""
 LOOK_SECS = 1.0
 LOOK_REST = 4.0
-"""Passings over many tables rest longer: they take a fifth of the time at most."""
+"""Turns over many tables rest longer: they take a fifth of the time at most."""
 PAUSE = Backoff(1.0, 60.0)
 """From what went wrong to the next try."""
 

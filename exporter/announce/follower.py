@@ -37,7 +37,7 @@ class _Found(NamedTuple):
 
 
 class Passed(NamedTuple):
-    """One passing: messages that were taken, versions that were told as skipped, what was in the way, and which tables
+    """One turn: messages that were taken, versions that were told as skipped, what was in the way, and which tables
     found no room where pointers are kept."""
 
     messages: int

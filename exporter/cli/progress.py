@@ -105,7 +105,7 @@ class ProgressDisplay(_Display):
         self._seen: deque[tuple[float, int]] = deque([(self._began, 0)])
 
     def update(self, progress: Moment) -> None:
-        """Show a moment of the loop; cheap enough for every passing."""
+        """Show a moment of the loop; cheap enough for every iteration."""
         now = self._clock()
         if self._console.is_terminal:
             self._note(progress, now)

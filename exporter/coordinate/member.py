@@ -60,7 +60,7 @@ class RoundMember:
 
     ended: offers by what ended the waiting for their outcome.
 
-    wake: lets the loop pass, as a round has begun; called from any thread.
+    wake: lets the loop iterate, as a round has begun; called from any thread.
     """
 
     app: str

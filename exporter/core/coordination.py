@@ -189,7 +189,7 @@ class Commits(Protocol):
     """How the frozen claims of the loop come to be committed: by this task itself, or by rounds of a leader."""
 
     def occasion(self, flushing: bool) -> Occasion:
-        """What the loop commits in this passing, of which one begins here; asked if a round waits for this task.
+        """What the loop commits in this iteration, of which one begins here; asked if a round waits for this task.
 
         flushing: as in Occasion. By itself no round begins.
         """
@@ -201,7 +201,7 @@ class Commits(Protocol):
         """
 
     def rolled(self, partitions: Collection[TopicPartition]) -> None:
-        """All that the loop commits in this passing is submitted. partitions: all that are this task's."""
+        """All that the loop commits in this iteration is submitted. partitions: all that are this task's."""
 
     def hurry(self) -> None:
         """The task ends: commit by itself what is open and what comes (claims keep their ids)."""

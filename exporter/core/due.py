@@ -1,4 +1,4 @@
-"""Which writers are committed in this passing: what has rolled, and the empty markers beside it. Pure."""
+"""Which writers are committed in this iteration: what has rolled, and the empty markers beside it. Pure."""
 
 from __future__ import annotations
 

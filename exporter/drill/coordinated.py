@@ -35,7 +35,7 @@ STEPS = (
     (Fault.AFTER_OUTCOME, 3),
     (Fault.BEFORE_FALL_BACK, 1),
 )
-"""(point, passing) of the lives of `coordinated`."""
+"""(point, hit) of the lives of `coordinated`."""
 
 
 def coordinated(run: Run) -> None:
@@ -49,8 +49,8 @@ def coordinated(run: Run) -> None:
     waiting, members = list(reversed(STEPS)), list[Task]()
     while waiting or members:
         while waiting and len(members) < 2:
-            point, passing = waiting.pop()
-            members.append(run.start(armed=f"{point.value}:kill:{passing}"))
+            point, hit = waiting.pop()
+            members.append(run.start(armed=f"{point.value}:kill:{hit}"))
         run.wait(lambda: any(one.ended() is not None for one in members), LIFE_SECS_MAX, "a step strikes", *members)
         struck = next(one for one in members if one.ended() is not None)
         run.strike_by(struck, f"at {struck.armed.partition(':')[0]}")

@@ -41,7 +41,7 @@ POINTS = (
     (Fault.IN_LEASE_RENEWAL, 2),
     (Fault.AFTER_SEAL, 2),
 )
-"""(point, passing) of the lives of `fault-points`: the first makes the tables, the last switches the configuration."""
+"""(point, hit) of the lives of `fault-points`: the first makes the tables, the last switches the configuration."""
 
 ELSEWHERE = frozenset(
     {Fault.AFTER_GAP_ROW, Fault.AFTER_GAP_MOVE, Fault.AFTER_REPAIR}
@@ -76,11 +76,11 @@ SIGTERMS = 6
 def fault_points(run: Run) -> None:
     """kill -9 at every fault point, each life armed with the next one."""
     run.load()
-    for point, passing in _with_log(run, POINTS):
+    for point, hit in _with_log(run, POINTS):
         if point is Fault.AFTER_SEAL:
             run.types["payment"] += ", x INT"
         changes = LEASED if point is Fault.IN_LEASE_RENEWAL else {}
-        run.strike_by(run.start(armed=f"{point.value}:kill:{passing}", **changes), f"at {point.value}")
+        run.strike_by(run.start(armed=f"{point.value}:kill:{hit}", **changes), f"at {point.value}")
         run.check()
     run.finish()
 
@@ -236,7 +236,7 @@ def sigterm_storm(run: Run) -> None:
 
 def _with_log(run: Run, points: Any) -> list[tuple[Fault, int]]:
     """All of them; without a log those that have nothing to do with it."""
-    return [(point, passing) for point, passing in points if run.services.log or point not in LOG_POINTS]
+    return [(point, hit) for point, hit in points if run.services.log or point not in LOG_POINTS]
 
 
 def _wakes(run: Run, sleeper: Task) -> None:

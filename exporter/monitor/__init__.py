@@ -1,1 +1,1 @@
-"""What a task tells of itself: sums, marks, outages, one snapshot per passing, metrics, health."""
+"""What a task tells of itself: sums, marks, outages, one snapshot per iteration, metrics, health."""

@@ -1,7 +1,7 @@
 """The health server: endpoints over the loop's latest snapshot; it takes no lock and asks nobody else.
 
     /          a page for people: what /status says, with charts of the last hour
-    /healthz   200 while the loop passes within its own bound, else 503: the process hangs, end it
+    /healthz   200 while each iteration of the loop ends within its own bound, else 503: the process hangs, end it
     /readyz    200 if everything that is owned is recovered and all that is needed answers, else 503 and the reason
     /metrics   Prometheus text
     /status    JSON: per partition, table and position what is committed, read and staged
@@ -30,9 +30,9 @@ from exporter.monitor.watch import Watch
 
 STARTING = {"ready": False, "not_ready": "it is starting"}
 START_SECS_MAX = 300.0
-"""How long a start may take until the loop passes for the first time: jars, JVM, group."""
+"""How long a start may take until the first iteration of the loop: jars, JVM, group."""
 TICK_SECS_MAX = 120.0
-"""How long one passing of the loop may take: several calls to brokers that do not answer, 10 s each. Partitions are
+"""How long one iteration of the loop may take: several calls to brokers that do not answer, 10 s each. Partitions are
 recovered beside it; a step of that may take a round and more."""
 ENDPOINTS = ("/", "/healthz", "/readyz", "/metrics", "/status")
 PAGE_SECS = 2.0
@@ -66,7 +66,7 @@ class Health:
         if busy_since is not None:
             bounds.append(("recovering partitions", busy_since, self._busy_secs_max))
         if snapshot is not None:
-            bounds.append(("one passing of the loop", snapshot.at, TICK_SECS_MAX))
+            bounds.append(("one iteration of the loop", snapshot.at, TICK_SECS_MAX))
         if not bounds:
             bounds.append(("the start", self._watch.started, START_SECS_MAX))
         overdue = (

@@ -285,7 +285,7 @@ METRICS: tuple[Described, ...] = (
               lambda s: [(("read",), s.totals.rounds), (("failed",), s.totals.rounds_failed)]),
     Described("exporter_round_records", "histogram", "Records per round.", (),
               lambda s: [((), s.totals.round_records)]),
-    Described("exporter_stage_seconds", "histogram", "Seconds that one passing of a stage took: recover (positions "
+    Described("exporter_stage_seconds", "histogram", "Seconds that a stage took, each time: recover (positions "
               "from the tables), read (a round), commit.", ("stage",),
               lambda s: _from_zero(("recover", "read", "commit"), s.totals.stages, Spread())),
     Described("exporter_read_step_seconds_total", "counter", "Seconds that the tasks of all rounds were at a step: "

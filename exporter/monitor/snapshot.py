@@ -1,4 +1,4 @@
-"""One moment of a task, as the loop leaves it behind once per passing, and what follows from it. Pure.
+"""One moment of a task, as the loop leaves it behind once per iteration, and what follows from it. Pure.
 
 The loop hands over values that nobody changes any more; what they mean is computed by whoever asks: the health server
 and the metrics, in threads of their own, without any lock.

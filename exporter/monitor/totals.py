@@ -79,7 +79,7 @@ class Totals:
         return failed / (failed + landed) if failed + landed else None
 
     def took(self, stage: str, secs: float) -> None:
-        """Add one pass through a stage: read, commit or recover."""
+        """Add one turn of a stage: read, commit or recover."""
         self.stages.setdefault(stage, Spread()).add(secs)
 
     def steps(self) -> dict[str, float]:
@@ -92,7 +92,7 @@ class Totals:
         return stages | {f"read.{step}": round(secs, 2) for step, secs in self.steps().items()}
 
     def copy(self) -> Totals:
-        """As they are now. By hand, for each passing of the loop asks for it, and copy.deepcopy is slow."""
+        """As they are now. By hand, for each iteration of the loop asks for it, and copy.deepcopy is slow."""
         return replace(
             self, committed=self.committed.copy(), filtered=self.filtered.copy(), counts=self.counts.copy(),
             outcomes=self.outcomes.copy(), rebalances=self.rebalances.copy(), lookups=self.lookups.copy(),

@@ -1,4 +1,4 @@
-"""What the loop tells of itself: sums, marks, outages, and one snapshot per passing for whoever asks.
+"""What the loop tells of itself: sums, marks, outages, and one snapshot per iteration for whoever asks.
 
 Belongs to the loop's thread; `snapshot` and `busy_since` are read by others, each replaced as a whole. Nothing here
 is ever asked where something is to be read or committed.
@@ -163,7 +163,7 @@ class Watch:
         stopping: bool,
         stuck: Mapping[TopicPartition, str] = MappingProxyType({}),
     ) -> None:
-        """One passing of the loop. wal_waits: commits wait for the log. owed: completions that it lacks.
+        """One iteration of the loop. wal_waits: commits wait for the log. owed: completions that it lacks.
 
         stuck: why a partition cannot be read on. Raises DependencyUnreachable.
         """
@@ -223,7 +223,7 @@ class Watch:
     def storage_is_out(self, now: float) -> bool:
         """Ask the storage itself; an outage of it begins, goes on or ends by that. Raises DependencyUnreachable.
 
-        If it is out it is asked once in a passing: one that is silent would hold up the loop as often.
+        If it is out it is asked once in an iteration: one that is silent would hold up the loop as often.
         """
         if now == self._probed_at and STORAGE in self.outages.open:
             return True

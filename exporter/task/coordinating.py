@@ -41,7 +41,7 @@ def coordinated_commits(
 ) -> Callable[[ThreadPoolExecutor], CoordinatedCommits]:
     """Made of the pool in which commits are prepared. routing: the fingerprint of the configuration.
 
-    wake: lets the loop pass. ends: as MergedCommits. leadership: None where it follows from which partitions are
+    wake: lets the loop iterate. ends: as MergedCommits. leadership: None where it follows from which partitions are
     whose.
     """
 

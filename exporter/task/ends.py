@@ -58,7 +58,7 @@ class Ends:
         self.frozen: Mapping[TopicPartition, int] | None = None
 
     def look_again(self, check: bool = False) -> None:
-        """Look at the next passing, and check if asked to."""
+        """Look at the next iteration, and check if asked to."""
         self._looked_at = float("-inf")
         if check:
             self._checked_at = float("-inf")

@@ -45,7 +45,7 @@ UNKNOWN = Backoff(0.5, float("inf"))
 class Offers:
     """The commits under way, by event type, and what the ones before said of tables and partitions.
 
-    commits: where claims go. wake: lets the loop pass; called from any thread.
+    commits: where claims go. wake: lets the loop iterate; called from any thread.
     """
 
     lake: Lake

@@ -58,7 +58,7 @@ class Ownership:
         return sorted(self._waiting - self.leaving.keys())
 
     def take(self, changes: Iterable[AssignmentChange]) -> None:
-        """What has happened since the last passing, in order."""
+        """What has happened since the last iteration, in order."""
         changes = [*changes]
         assigned: dict[TopicPartition, int] = {}
         dropped = dict(self._drop({change.tp for change in changes if not isinstance(change, Leaving)}))

@@ -1,7 +1,7 @@
 """The tables in a catalog, best effort: in a thread of its own, for which nothing ever waits.
 
     tables that are new to this task, or have other columns ── one after the other ──> the catalog
-                    one that fails ends the passing and is the last of the next one, a pause later
+                    one that fails ends the turn and is the last of the next one, a pause later
 
 Nothing is read back, and no other step of the loop asks how it went (protocol 5.7). Belongs to the loop's thread.
 """
@@ -23,12 +23,12 @@ from exporter.text import first_line
 log = get_logger(__name__)
 
 PAUSE_SECS = 60.0
-"""Between two passings, whatever became of the first."""
+"""Between two turns, whatever became of the first."""
 SILENT_SECS = 60.0
 """A call of so many seconds is told; it is waited for by nobody."""
 
 
-class _Passing(NamedTuple):
+class _Turn(NamedTuple):
     """registered: event type -> what became of it. failed: the one at which it ended, and why."""
 
     registered: Mapping[str, CatalogOutcome]
@@ -45,7 +45,7 @@ class Registering:
         self._watch = watch
         self._registered: dict[str, CatalogOutcome] = {}
         self._failed = ""
-        self._running: Future[_Passing] | None = None
+        self._running: Future[_Turn] | None = None
         self._began = self._next = float("-inf")
         self._silent = False
 
@@ -71,16 +71,16 @@ class Registering:
     def _is_registered(self, name: str, fingerprint: str) -> bool:
         return name in self._registered and self._registered[name].fingerprint == fingerprint
 
-    def _take(self, passing: _Passing) -> None:
-        for name, one in passing.registered.items():
+    def _take(self, turn: _Turn) -> None:
+        for name, one in turn.registered.items():
             was, self._registered[name] = self._registered.get(name), one
             if one.outcome == "elsewhere" and (was is None or was.outcome != "elsewhere"):
                 log.warning(Event.CATALOG_NAME_TAKEN, table=name, name=one.name, location=one.location)
             elif one.outcome in ("made", "updated"):
                 log.info(Event.TABLE_REGISTERED, table=name, name=one.name, outcome=one.outcome)
-        self._failed = passing.failed
-        if passing.failed:
-            self._tell(passing.error)
+        self._failed = turn.failed
+        if turn.failed:
+            self._tell(turn.error)
         elif self._silent:
             self._silent = False
             log.info(Event.CATALOG_REACHED)
@@ -92,12 +92,12 @@ class Registering:
             log.warning(Event.CATALOG_SILENT, error=error)
 
 
-def _passed(names: list[str], register: Callable[[str], CatalogOutcome]) -> _Passing:
+def _passed(names: list[str], register: Callable[[str], CatalogOutcome]) -> _Turn:
     """In a thread of its own."""
     registered: dict[str, CatalogOutcome] = {}
     for name in names:
         try:
             registered[name] = register(name)
         except Exception as error:  # noqa: BLE001 - whatever it is, the export goes on
-            return _Passing(registered, name, f"table {name}: {first_line(error)}")
-    return _Passing(registered)
+            return _Turn(registered, name, f"table {name}: {first_line(error)}")
+    return _Turn(registered)

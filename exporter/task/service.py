@@ -56,7 +56,7 @@ log = get_logger(__name__)
 COMMIT_THREADS = 3
 LOOP_SECS, LOOP_SECS_MAX = 0.2, 1.0
 LOOP_REST = 10.0
-"""A passing looks at each writer: of 20,000 in a twentieth of a second, which five times a second is a fourth of a
+"""An iteration looks at each writer: of 20,000 in a twentieth of a second, which five times a second is a fourth of a
 core."""
 
 
@@ -142,7 +142,7 @@ class Service:
         return isinstance(error, StorageSilent) and self._watch.blinked(error.message, now)
 
     def _tick(self) -> bool:
-        """One passing of the loop, in the order of the steps above; True when the task is done."""
+        """One iteration of the loop, in the order of the steps above; True when the task is done."""
         now = time.monotonic()
         if not self._parts.alive():
             raise JvmEnded
@@ -336,5 +336,5 @@ class Service:
 
 
 def rest_secs(spent: float) -> float:
-    """How long the loop waits for something to happen, after a passing that took so many seconds of a core."""
+    """How long the loop waits for something to happen, after an iteration that took so many seconds of a core."""
     return min(LOOP_SECS_MAX, max(LOOP_SECS, LOOP_REST * spent))

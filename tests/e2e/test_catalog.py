@@ -176,7 +176,7 @@ def test_tables_in_a_bucket_stand_in_glue_with_their_columns(
         machine = task.service._registering
         wait_until(lambda: machine._watch.unregistered == 0, WAIT_SECS, "all tables are registered")
         wait_until(lambda: wider.offsets("order")[-1:] == [49], WAIT_SECS, "the new records are there")
-        wait_until(lambda: machine._running is None, WAIT_SECS, "the end of a passing")
+        wait_until(lambda: machine._running is None, WAIT_SECS, "the end of a turn")
         asked = machine._next
         produce(kafka, e.topic, {0: [event("order", number, more=number) for number in range(50, 60)]})
         wait_until(lambda: wider.offsets("order")[-1:] == [59], WAIT_SECS, "the last records are there")

@@ -30,7 +30,7 @@ def test_what_is_refused_on_the_way_out_is_let_go_and_never_offered_again(export
         service._membership._queue.put(Leaving(frozenset({TopicPartition(e.topic, 0)}), rolled))
         wait_until(rolled.is_set, 30, "the partition is let go")
         ticks = service._watch.snapshot
-        wait_until(lambda: service._watch.snapshot is not ticks, 10, "the loop passes on")
+        wait_until(lambda: service._watch.snapshot is not ticks, 10, "the next iteration")
         assert task.error is None
         assert service.totals.refused >= 1
     assert wrong_places(e) == {}

@@ -36,7 +36,7 @@ def send(e: Export, first: int, count: int) -> None:
     e.send({0: [event("order", number) for number in range(first, first + count)]})
 
 
-def passing(e: Export, spark: Any) -> list[MaintenanceStep]:
+def turn(e: Export, spark: Any) -> list[MaintenanceStep]:
     """`exporter maintain --apply --types order`."""
     return list(Maintenance(Lake(spark, e.root / "lake", e.app), LIMITS).steps(["order"], True))
 
@@ -63,14 +63,14 @@ def test_a_task_that_runs_meanwhile_notices_nothing(
     with e.going(spark, secs_max=2 * WAIT_SECS) as task:
         wait_until(lambda: gate.waiting, WAIT_SECS, "a commit is about to be written")
         staged, position = e.files("order") - before - {f"{old.parent.name}/{old.name}"}, e.position("order")
-        assert [(step.what, step.outcome, step.files) for step in passing(e, spark)] == [
+        assert [(step.what, step.outcome, step.files) for step in turn(e, spark)] == [
             ("optimize", "done", 2), ("vacuum", "done", 1)
         ]  # fmt: skip
         assert staged and staged <= e.files("order") and not old.exists()
         assert e.position("order") == position
         gate.open()
         send(e, 60, 20)
-        assert {step.outcome for step in passing(e, spark)} <= {"done"}
+        assert {step.outcome for step in turn(e, spark)} <= {"done"}
         wait_until(lambda: {e.position(name)[1] for name in ALL} == {79}, WAIT_SECS, "all positions at 79")
         assert staged <= e.files("order")
         assert task.service.totals.records == 40, "something was read twice"

@@ -101,11 +101,11 @@ def test_a_task_that_ends_at_any_point_is_made_good_by_the_next_start(export: Ex
     """
     e = log.of(export, round_records_max=120, roll_records_max=20, carried_bytes_max=4_000)
     left: dict[Fault, int] = {}
-    for number, (fault, passing) in enumerate(STRIKES):
+    for number, (fault, hit) in enumerate(STRIKES):
         if fault is Fault.AFTER_SEAL:
             e = e.with_({**DDL, "payment": DDL["payment"] + ", x INT"})
         produce_more(e, 200 * number, 150)
-        with struck(f"{fault.value}:raise:{passing}", by=Crash):
+        with struck(f"{fault.value}:raise:{hit}", by=Crash):
             e.with_(group=fresh_name("group")).run(spark)
         left[fault] = log.states()["started"]
         if fault is Fault.BEFORE_WAL_COMPLETED:

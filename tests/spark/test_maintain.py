@@ -87,7 +87,7 @@ def on_disk(lake: Lake, name: str) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.glob("day=*/*")}
 
 
-def passing(lake: Lake, *names: str) -> list[MaintenanceStep]:
+def turn(lake: Lake, *names: str) -> list[MaintenanceStep]:
     work = Maintenance(lake, LIMITS)
     return list(work.steps(work.tables(names), True))
 
@@ -170,7 +170,7 @@ def test_a_vacuum_that_would_take_entries_of_the_log_is_not_begun(
         return SimpleNamespace(collect=lambda: [*rows, SimpleNamespace(path=entry)])
 
     monkeypatch.setattr(type(lake.session), "sql", sql)
-    failed = passing(lake)[-1]
+    failed = turn(lake)[-1]
     assert (failed.what, failed.outcome) == ("table", "failed") and "entries of the table's log" in failed.says
     assert there < on_disk(lake, "order") and len(contents(lake, "order")[0]) == 10
 
@@ -180,9 +180,9 @@ def test_of_two_at_once_the_second_lets_the_table_be(lake: Lake) -> None:
     two_files(lake, "order", CLOSED)
     first = Maintenance(lake, LIMITS).steps(["order"], True)
     assert next(first).outcome == "done"
-    assert [(step.table, step.what, step.outcome) for step in passing(lake)] == [("order", "table", "skipped")]
+    assert [(step.table, step.what, step.outcome) for step in turn(lake)] == [("order", "table", "skipped")]
     assert list(first) == []
-    assert passing(lake) == []
+    assert turn(lake) == []
 
 
 @pytest.mark.long
@@ -193,7 +193,7 @@ def test_even_two_that_see_no_lock_do_no_harm(lake: Lake, monkeypatch: pytest.Mo
         two_files(lake, name, CLOSED, date(2026, 1, 30))
     before, found = {name: contents(lake, name) for name in names}, dict[int, list[MaintenanceStep]]()
     monkeypatch.setattr("exporter.operate.maintain.maintain._locked", lambda table: contextlib.nullcontext(True))
-    threads = [threading.Thread(target=lambda n=n: found.update({n: passing(lake)})) for n in (1, 2)]
+    threads = [threading.Thread(target=lambda n=n: found.update({n: turn(lake)})) for n in (1, 2)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -140,7 +140,7 @@ class World:
     # what a task's loop does
 
     def loop(self, task: Task) -> None:
-        """One passing: settle, then roll all that there is for a round that has begun, or has waited for two."""
+        """One iteration: settle, then roll all that there is for a round that has begun, or has waited for two."""
         for name in [name for name, (_, future) in task.claims.items() if future.done()]:
             _, future = task.claims.pop(name)
             self._settle(task, future.result())

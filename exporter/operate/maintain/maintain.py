@@ -5,7 +5,7 @@
 Positions are never touched: OPTIMIZE rewrites files without changing data, and every txn action stays as it is.
 Tasks append meanwhile, and neither is in the other's way: an append reads nothing but its own positions, and OPTIMIZE
 conflicts only with what takes its files away or changes the table's metadata. Then the partition waits for the next
-passing.
+turn.
 
 Never two at once for a table: LOCK in its folder is leased while one works there (stores/lease.py); that of a killed
 one is free a minute later. Even two that did not see each other's lease could only waste work: of two OPTIMIZE of a
@@ -86,7 +86,7 @@ class MaintenanceLimits:
 
 
 class Maintenance:
-    """One passing over the tables. stopped: asked between steps."""
+    """One turn over the tables. stopped: asked between steps."""
 
     def __init__(self, lake: Lake, limits: MaintenanceLimits, stopped: Callable[[], bool] = lambda: False) -> None:
         session = lake.session.newSession()  # what is set here is nobody else's

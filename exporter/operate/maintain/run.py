@@ -24,7 +24,7 @@ log = get_logger(__name__)
 def maintain(
     settings: Settings, only: Collection[str], apply: bool, scheduled: bool, told: Callable[[MaintenanceStep], None]
 ) -> list[MaintenanceStep]:
-    """Maintain the tables once, or on the schedule until stopped; the steps of the last passing."""
+    """Maintain the tables once, or on the schedule until stopped; the steps of the last turn."""
     from exporter.operate.maintain.maintain import Maintenance
     from exporter.operate.maintain.maintain import MaintenanceLimits as Maintained
 

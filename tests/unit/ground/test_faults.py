@@ -20,30 +20,30 @@ def unarmed(monkeypatch: pytest.MonkeyPatch) -> None:
     faults._passed.clear()
 
 
-def struck(fault: Fault, passings: int, what: str = "") -> list[int]:
-    """Which of so many passings raised."""
+def struck(fault: Fault, hits: int, what: str = "") -> list[int]:
+    """Which of so many hits raised."""
     found = []
-    for passing in range(1, passings + 1):
+    for hit in range(1, hits + 1):
         try:
             point(fault, what)
         except (InjectedFault, OSError):
-            found.append(passing)
+            found.append(hit)
     return found
 
 
 @pytest.mark.parametrize(
-    "when, passings",
+    "when, hits",
     [("", [1]), (":3", [3]), (":3+", [3, 4, 5, 6, 7]), (":/3", [3, 6]), (":1+", [1, 2, 3, 4, 5, 6, 7])],
 )
-def test_a_point_strikes_when_it_is_told_to(monkeypatch: pytest.MonkeyPatch, when: str, passings: list[int]) -> None:
-    """Once, from a passing on, or each n-th; other points never."""
+def test_a_point_strikes_when_it_is_told_to(monkeypatch: pytest.MonkeyPatch, when: str, hits: list[int]) -> None:
+    """Once, from a hit on, or each n-th; other points never."""
     monkeypatch.setenv(faults.VARIABLE, f"after_plan:raise{when}")
-    assert struck(Fault.AFTER_PLAN, 7) == passings
+    assert struck(Fault.AFTER_PLAN, 7) == hits
     assert struck(Fault.AFTER_READ, 7) == []
 
 
 def test_a_point_may_be_armed_for_one_event_type(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only its passings count; several points may be armed at once."""
+    """Only its hits count; several points may be armed at once."""
     monkeypatch.setenv(faults.VARIABLE, "before_delta_commit@order:fail:2+,after_plan:full:2")
     assert struck(Fault.BEFORE_DELTA_COMMIT, 3, "click") == []
     assert struck(Fault.BEFORE_DELTA_COMMIT, 3, "order") == [2, 3]

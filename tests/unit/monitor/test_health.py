@@ -43,7 +43,7 @@ class Task:
             return error.code, error.headers["Content-Type"], error.read().decode()
 
     def passed(self, waiting: bool = False, wal_waits: bool = False) -> None:
-        """One passing of the loop."""
+        """One iteration of the loop."""
         one = writer("order", P0, 5)
         lacking = [P0] if waiting else []
         self.watch.tick(self.now, [P0], lacking, {one.key: one}, {P0: "agree"}, {}, wal_waits, None, False)
@@ -74,7 +74,7 @@ def test_a_loop_that_does_not_pass_any_more_is_not_healthy(task: Task) -> None:
     assert (task.get("/healthz")[0], task.get("/readyz")[0]) == (200, 200)
     task.now += 1
     assert (task.get("/healthz")[0], task.get("/readyz")[0]) == (503, 503)
-    hangs = f"one passing of the loop has taken {TICK_SECS_MAX + 1:.0f} s"
+    hangs = f"one iteration of the loop has taken {TICK_SECS_MAX + 1:.0f} s"
     assert hangs in task.get("/healthz")[2] and json.loads(task.get("/status")[2])["hangs"].startswith(hangs)
     assert f"<li>the task hangs: {hangs}" in task.get("/")[2]
     task.passed()
@@ -169,7 +169,7 @@ def test_tries_come_less_often_the_longer_an_outage_lasts() -> None:
 
 
 def test_an_outage_of_the_storage_ends_by_itself_and_is_given_up_too(task: Task) -> None:
-    """While it is open each passing asks the storage again."""
+    """While it is open each iteration asks the storage again."""
     task.trouble = "gone"
     assert task.watch.storage_is_out(0.0)
     task.passed()
@@ -203,7 +203,7 @@ def test_a_storage_that_failed_and_answers_by_now_was_out_but_not_again_and_agai
 
 
 def test_a_partition_is_given_up_that_was_stuck_without_a_break_for_as_long(task: Task) -> None:
-    """From the first passing that saw it so; one that passed a record meanwhile begins anew."""
+    """From the first iteration that saw it so; one that passed a record meanwhile begins anew."""
 
     def passed(stuck: dict[TopicPartition, str]) -> list[TopicPartition]:
         task.watch.tick(task.now, [P0], [], {}, {}, {}, False, None, False, stuck)

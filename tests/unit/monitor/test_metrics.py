@@ -138,7 +138,7 @@ def test_every_code_of_a_reason_is_known_beforehand() -> None:
 
 
 def test_a_revoked_partition_takes_its_series_along() -> None:
-    """After a passing of the loop without it nothing of it is scraped any more."""
+    """After an iteration of the loop without it nothing of it is scraped any more."""
     watch = Watch("app", clock=lambda: 1000.0, wall=lambda: NOW_MS / 1000)
     both = {one.key: one for one in (writer("order", P0, 5), writer("order", P1, 5))}
 

@@ -72,7 +72,7 @@ class Place:
         return {"click": TableView(1, "id", "fingerprint", versions, schema_json='{"type":"struct","fields":[]}')}
 
     def tick(self, now: float = 0.0, stopping: bool = False, held: bool = False, owned: bool = True) -> Any:
-        """One passing; what was begun before is done by then."""
+        """One iteration; what was begun before is done by then."""
         wait_until(lambda: self.machine.idle or not self.let.is_set(), 10, "the anchors")
         return self.machine.tick(now, self.writers, {P0: 1} if owned else {}, stopping, held)
 

@@ -124,7 +124,7 @@ def test_a_run_with_an_end_ends_when_the_jobs_have_caught_up() -> None:
         jobs = Fake(failure)
         loop = Loop(jobs)
         assert not loop.machine.caught_up()
-        assert loop.woken == 1, "its end lets the loop pass"
+        assert loop.woken == 1, "its end lets the loop iterate"
         jobs.end.set()
         loop.ended()
         if failure is None:

@@ -29,7 +29,7 @@ class Told:
         return self.error
 
     def tick(self, now: float, offsets: NextOffsets, hurry: bool = False) -> None:
-        """One passing of the loop, and, if the group may answer, until it has."""
+        """One iteration of the loop, and, if the group may answer, until it has."""
         self.machine.tick(now, lambda: offsets, lambda: hurry)
         if self.let.is_set() and not self.machine.is_settled:
             wait_until(self.woken.is_set, 10, "an answer")

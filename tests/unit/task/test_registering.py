@@ -1,4 +1,4 @@
-"""Tables on their way into a catalog: in a thread, one passing at a time, and nothing waits for it."""
+"""Tables on their way into a catalog: in a thread, one turn at a time, and nothing waits for it."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class Loop:
             self.machine.tick(now, {"a": TableTarget(fingerprint), "b": TableTarget("f1"), "c": TableTarget("f1")})
         self.logs += [(str(one["event"]), one.get("table") or one.get("error")) for one in logs]
 
-    def passing(self, now: float, fingerprint: str = "f1") -> None:
+    def turn(self, now: float, fingerprint: str = "f1") -> None:
         """Begin one, wait for its end, take it."""
         self.tick(now, fingerprint)
         running = self.machine._running
         if running is not None:
-            wait_until(running.done, 60, "the end of a passing")
+            wait_until(running.done, 60, "the end of a turn")
             self.tick(now, fingerprint)
 
 
@@ -66,12 +66,12 @@ def asked() -> Iterator[Asked]:
 def test_every_table_is_registered_once(asked: Asked) -> None:
     """Told once, too; then nobody is asked any more, until a table has other columns."""
     loop = Loop(asked)
-    loop.passing(0)
+    loop.turn(0)
     assert loop.logs == [("table_registered", name) for name in "abc"]
     assert loop.watch.unregistered == 0
-    loop.passing(10 * PAUSE_SECS)
+    loop.turn(10 * PAUSE_SECS)
     assert asked.calls == ["a", "b", "c"]
-    loop.passing(20 * PAUSE_SECS, "f2")
+    loop.turn(20 * PAUSE_SECS, "f2")
     assert asked.calls == ["a", "b", "c", "a"]
 
 
@@ -83,7 +83,7 @@ def test_where_there_is_no_catalog_nothing_happens() -> None:
 
 
 def test_a_catalog_that_hangs_holds_nobody_up_and_is_told_once(asked: Asked) -> None:
-    """The loop passes; the call is neither waited for nor made a second time."""
+    """The loop goes on; the call is neither waited for nor made a second time."""
     loop = Loop(asked)
     asked.open.clear()
     for now in range(0, int(5 * SILENT_SECS), 10):
@@ -92,24 +92,24 @@ def test_a_catalog_that_hangs_holds_nobody_up_and_is_told_once(asked: Asked) -> 
     assert loop.logs == [("catalog_silent", f"no answer for {SILENT_SECS:.0f} s")]
     assert loop.watch.unregistered == 3
     asked.open.set()
-    loop.passing(5 * SILENT_SECS)
+    loop.turn(5 * SILENT_SECS)
     assert loop.logs[1:] == [*(("table_registered", name) for name in "abc"), ("catalog_reached", None)]
 
 
 def test_one_that_fails_is_tried_again_behind_the_others(asked: Asked) -> None:
-    """A passing ends with it, as if the catalog were away; a table that never succeeds keeps none from its place."""
+    """A turn ends with it, as if the catalog were away; a table that never succeeds keeps none from its place."""
     loop = Loop(asked)
     asked.answers["a"] = ConnectionRefusedError("nobody listens")
-    loop.passing(0)
-    loop.passing(1)
+    loop.turn(0)
+    loop.turn(1)
     assert asked.calls == ["a"], "a pause first"
-    loop.passing(PAUSE_SECS)
+    loop.turn(PAUSE_SECS)
     assert asked.calls == ["a", "b", "c", "a"]
-    loop.passing(2 * PAUSE_SECS)
+    loop.turn(2 * PAUSE_SECS)
     silent = ("catalog_silent", "table a: ConnectionRefusedError: nobody listens")
     assert loop.logs == [silent, ("table_registered", "b"), ("table_registered", "c")], "told once"
     del asked.answers["a"]
-    loop.passing(3 * PAUSE_SECS)
+    loop.turn(3 * PAUSE_SECS)
     assert loop.logs[3:] == [("table_registered", "a"), ("catalog_reached", None)]
 
 
@@ -118,6 +118,6 @@ def test_a_name_that_is_taken_is_told_and_not_asked_for_again(asked: Asked) -> N
     loop = Loop(asked)
     asked.answers |= {"a": "there", "b": "elsewhere"}
     for turn in range(3):
-        loop.passing(turn * PAUSE_SECS)
+        loop.turn(turn * PAUSE_SECS)
     assert loop.logs == [("catalog_name_taken", "b"), ("table_registered", "c")]
     assert (asked.calls, loop.watch.unregistered) == (["a", "b", "c"], 1)

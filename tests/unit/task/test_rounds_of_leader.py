@@ -91,7 +91,7 @@ def test_a_round_takes_all_that_is_staged_and_says_whose_it_is(world: Coordinate
     world.service._passed()
     assert world.asked.submitted == [([LETTERS0], "r1")] and world.asked.ready == [("r1", [P0])]
     world.asked.lands()
-    world.passes_until(lambda: world.position(P0) == END - 1, "it is settled")
+    world.iterates_until(lambda: world.position(P0) == END - 1, "it is settled")
 
 
 def test_a_task_whose_partitions_are_read_is_ready_all_the_same(world: Coordinated) -> None:
@@ -108,7 +108,7 @@ def test_so_is_one_that_drains(world: Coordinated) -> None:
     world.owns_and_has_staged()
     world.tables.draining = True
     world.reads_beside()
-    world.passes_until(lambda: world.service._recovering.draining, "the drain")
+    world.iterates_until(lambda: world.service._recovering.draining, "the drain")
     world.asked.round_id = "r1"
     world.service._passed()
     assert world.asked.submitted == [] and world.asked.ready == [("r1", [P0, P1])]
@@ -118,7 +118,7 @@ def test_what_leaves_waits_for_no_round(world: Coordinated) -> None:
     """Nor for the end of one that has begun: the group waits for it."""
     world.owns_and_has_staged()
     world.group.news = [Assigned(P1, 2)]
-    world.passes_until(lambda: world.staged(P1) == 1, "P1 is staged")
+    world.iterates_until(lambda: world.staged(P1) == 1, "P1 is staged")
     world.group.news = [Leaving(frozenset({P0}), threading.Event())]
     world.asked.round_id = "r1"
     world.service._passed()
@@ -186,7 +186,7 @@ def test_with_what_leaves_goes_all_of_its_types_where_there_are_rounds() -> None
 
 
 def test_a_partition_that_comes_while_a_round_is_open_is_said_to_be_ready_too(world: Coordinated) -> None:
-    """Whoever speaks with the leader hears it in each passing."""
+    """Whoever speaks with the leader hears it in each iteration."""
     world.owns_and_has_staged()
     world.asked.round_id = "r1"
     world.service._passed()

@@ -141,7 +141,7 @@ def test_an_id_without_an_answer_holds_back_no_other_one() -> None:
 
 
 def test_a_registry_that_has_not_answered_for_too_long_ends_the_task() -> None:
-    """With the exit code of what is unreachable; meanwhile it is asked, but not at every passing."""
+    """With the exit code of what is unreachable; meanwhile it is asked, but not at every iteration."""
     source = FakeSource()
     source.down = "refused"
     task = Task(source, give_up_secs=100.0)
@@ -260,7 +260,7 @@ def slow() -> Any:
 
 
 def until(world: SchemaWorld, condition: Callable[[], bool], what: str) -> None:
-    world.passes_until(condition, what)
+    world.iterates_until(condition, what)
 
 
 def test_the_loop_reads_on_where_nothing_is_missing(slow: SchemaWorld) -> None:

@@ -182,8 +182,8 @@ class World:
         """What is staged is due from now on."""
         self.service._settings = looping(roll_records_max=1, roll_age_max_secs=0.0, heartbeat_secs=0.0)
 
-    def passes_until(self, condition: Callable[[], bool], what: str) -> None:
-        """The loop passes until something is so."""
+    def iterates_until(self, condition: Callable[[], bool], what: str) -> None:
+        """The loop iterates until something is so."""
         wait_until(lambda: (self.service._passed(), condition())[1], 10, what)
 
     def staged(self, tp: TopicPartition) -> int:
@@ -196,14 +196,14 @@ class World:
     def owns_and_has_staged(self) -> None:
         """P0 is recovered and all of it is staged."""
         self.group.news = [Assigned(P0, 1)]
-        self.passes_until(lambda: self.staged(P0) == 1, "P0 is staged")
+        self.iterates_until(lambda: self.staged(P0) == 1, "P0 is staged")
 
     def reads_beside(self) -> None:
         """P1 is assigned, and its reading waits."""
         self.tables.let.clear()
         self.tables.begun.clear()
         self.group.news = [Assigned(P1, 2)]
-        self.passes_until(self.tables.begun.is_set, "the reading of P1")
+        self.iterates_until(self.tables.begun.is_set, "the reading of P1")
 
 
 @pytest.fixture
@@ -221,13 +221,13 @@ def test_a_reading_waits_for_the_commit_that_is_under_way(world: World) -> None:
     world.owns_and_has_staged()
     world.committer.let.clear()
     world.rolls_at_once()
-    world.passes_until(lambda: world.committer.begun == 1, "the commit of P0")
+    world.iterates_until(lambda: world.committer.begun == 1, "the commit of P0")
     world.group.news = [Assigned(P1, 2)]
     for _ in range(3):
         world.service._passed()
     assert world.tables.read == [[P0]] and world.service._ownership.waiting == [P1]
     world.committer.let.set()
-    world.passes_until(lambda: world.staged(P1) >= 0, "P1 is recovered")
+    world.iterates_until(lambda: world.staged(P1) >= 0, "P1 is recovered")
     assert world.tables.read == [[P0], [P1]] and world.position(P0) == END - 1
 
 
@@ -241,7 +241,7 @@ def test_what_stays_is_not_committed_while_tables_are_read_and_no_round_begins(w
         world.service._passed()
     assert world.committer.begun == 0 and world.staged(P0) == 1 and not world.rounds.running
     world.tables.let.set()
-    world.passes_until(lambda: world.position(P0) == world.position(P1) == 2 * END - 1, "both are committed")
+    world.iterates_until(lambda: world.position(P0) == world.position(P1) == 2 * END - 1, "both are committed")
 
 
 def test_a_leaving_partition_is_committed_and_let_go_while_tables_are_read(world: World) -> None:
@@ -250,11 +250,11 @@ def test_a_leaving_partition_is_committed_and_let_go_while_tables_are_read(world
     world.reads_beside()
     rolled = threading.Event()
     world.group.news = [Leaving(frozenset({P0}), rolled)]
-    world.passes_until(rolled.is_set, "P0 is let go")
+    world.iterates_until(rolled.is_set, "P0 is let go")
     assert world.position(P0) == END - 1 and world.service._recovering.running
     world.group.news = [Revoked(P0, lost=False)]
     world.tables.let.set()
-    world.passes_until(lambda: world.staged(P1) == 1, "P1 goes on")
+    world.iterates_until(lambda: world.staged(P1) == 1, "P1 goes on")
     assert world.service._ownership.owned == {P1: 2} and LETTERS0 not in world.service._writers
 
 
@@ -268,7 +268,7 @@ def test_a_leaving_partition_is_committed_after_a_drain_has_ended_for_it(world: 
     world.group.news = [Leaving(frozenset({P0}), rolled)]
     world.service._passed()
     assert world.committer.begun == 0
-    world.passes_until(rolled.is_set, "P0 is let go")
+    world.iterates_until(rolled.is_set, "P0 is let go")
     assert world.position(P0) == END - 1 and len(world.tables.read) >= 2
 
 
@@ -278,7 +278,7 @@ def test_a_stop_commits_what_is_staged_and_waits_for_the_reading(world: World) -
     world.reads_beside()
     world.service.stop()
     writers, told = world.service._writers, world.service._group_offset
-    world.passes_until(lambda: writers[LETTERS0].covered == END - 1 and told.is_settled, "P0 is committed and told")
+    world.iterates_until(lambda: writers[LETTERS0].covered == END - 1 and told.is_settled, "P0 is committed and told")
     for _ in range(3):
         assert not world.service._passed()
     world.tables.let.set()
@@ -291,7 +291,7 @@ def test_a_claim_that_stays_open_is_not_offered_again_beside_a_reading(world: Wo
     world.owns_and_has_staged()
     world.committer.reply_is_lost(arrived=False)
     world.rolls_at_once()
-    world.passes_until(lambda: world.service.totals.outcomes[DEAD_LETTERS, "unknown"] == 1, "an unknown outcome")
+    world.iterates_until(lambda: world.service.totals.outcomes[DEAD_LETTERS, "unknown"] == 1, "an unknown outcome")
     world.reads_beside()
     world.service._offers._retry_at.clear()
     world.group.news = [Leaving(frozenset({TopicPartition("events", 7)}), threading.Event())]
@@ -299,7 +299,7 @@ def test_a_claim_that_stays_open_is_not_offered_again_beside_a_reading(world: Wo
         world.service._passed()
     assert world.committer.begun == 1 and not world.service._offers.running
     world.tables.let.set()
-    world.passes_until(lambda: world.position(P0) == END - 1, "it is offered again")
+    world.iterates_until(lambda: world.position(P0) == END - 1, "it is offered again")
 
 
 def test_an_outage_of_the_storage_drops_what_is_being_read_as_well(world: World) -> None:
@@ -308,13 +308,13 @@ def test_an_outage_of_the_storage_drops_what_is_being_read_as_well(world: World)
     world.reads_beside()
     world.committer.fails, world.trouble = TableUnreadable("stale file handle"), "nothing mounted"
     world.group.news = [Leaving(frozenset({P0}), threading.Event())]
-    world.passes_until(lambda: not world.service._writers, "everything is dropped")
+    world.iterates_until(lambda: not world.service._writers, "everything is dropped")
     world.tables.let.set()
-    world.passes_until(lambda: not world.service._recovering.running, "the reading's end")
+    world.iterates_until(lambda: not world.service._recovering.running, "the reading's end")
     assert LETTERS1 not in world.service._writers and world.service._ownership.waiting == [P1]
     world.committer.fails, world.trouble = None, ""
     world.service._recovering.pause_until(0.0)
-    world.passes_until(lambda: world.staged(P1) == 1, "P1 is read again")
+    world.iterates_until(lambda: world.staged(P1) == 1, "P1 is read again")
 
 
 def test_what_the_storage_did_not_give_is_asked_for_again_though_it_answers_by_now(world: World) -> None:
@@ -322,13 +322,13 @@ def test_what_the_storage_did_not_give_is_asked_for_again_though_it_answers_by_n
     world.owns_and_has_staged()
     world.committer.fails = StorageSilent("table dead_letters cannot be read: no answer")
     world.rolls_at_once()
-    world.passes_until(lambda: not world.service._writers, "everything is dropped")
+    world.iterates_until(lambda: not world.service._writers, "everything is dropped")
     world.committer.fails = None
     world.service._recovering.pause_until(0.0)
-    world.passes_until(lambda: world.position(P0) == END - 1, "all is committed")
+    world.iterates_until(lambda: world.position(P0) == END - 1, "all is committed")
     world.committer.fails, world.end = StorageSilent("no answer"), 2 * END
     with pytest.raises(StorageSilent):
-        world.passes_until(lambda: bool(world.service._recovering.pause_until(0.0)), "the end")
+        world.iterates_until(lambda: bool(world.service._recovering.pause_until(0.0)), "the end")
     assert StorageSilent.exit_code == 69, "start again"
 
 
@@ -338,5 +338,5 @@ def test_a_commit_that_was_refused_has_its_partition_read_again(world: World) ->
     world.committer.others_move(DEAD_LETTERS, P0, Position(0, 4))
     world.tables.at = 4
     world.rolls_at_once()
-    world.passes_until(lambda: world.position(P0) == END - 1, "the rest is committed")
+    world.iterates_until(lambda: world.position(P0) == END - 1, "the rest is committed")
     assert world.tables.read == [[P0], [P0]] and world.service.totals.refused == 1

@@ -78,7 +78,7 @@ class World:
         self.check.settle(self.judge(*tps), views)
 
     def tick(self, secs: float = 1.0) -> None:
-        """One passing of the loop, `secs` later, and wait for what it started."""
+        """One iteration of the loop, `secs` later, and wait for what it started."""
         self.now += secs
         self.keeper.tick(self.now, [P0])
         job = self.keeper._job
