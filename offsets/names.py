@@ -12,8 +12,8 @@
     key     _control.keys/<app>, below the root of all tables: what offers are signed with (protocol 4.11)
     pin     _schemas.pins/<registry>/<schema id>/<number>.json, below the root of all tables (protocol 3.8)
             _schemas.guids/<registry>/<guid>/<number>.json, of one that is named by a GUID
-    condemned  <app>/spared/<topic>/<partition>/<offset>, then <app>/skipped/... or <app>/held/...; a row's file like
-               one of a gap
+    poison  <app>/spared/<topic>/<partition>/<offset>, then <app>/skipped/... or <app>/held/...; a row's file like
+            one of a gap, with `condemned` for `gap`
 
 `app` is read from the left and the rest from the right, because a topic may hold dots.
 What is stored is for ever: new code reads old names.
@@ -61,7 +61,7 @@ KINDS: tuple[Kind, ...] = ("anchor", "sealed", "condemned", "spared", "skipped",
 """anchor: where an epoch began (exclusive). sealed: the position at which it was closed.
 spared: a record that no task may read again, while a table may still get it of who has read it before. skipped: one
 that no table got; its row came with it. held: one whose row some table has. Dead letters only; the record's offset
-stands where an epoch would, the version is that of the epoch (protocol 3.7, protocol/condemn.py). condemned: as earlier
+stands where an epoch would, the version is that of the epoch (protocol 3.7, protocol/poison.py). condemned: as earlier
 versions wrote it, the last such offset of an epoch.
 rebased: where an epoch began whose offsets are those of another topic of the same name (protocol 7).
 replay: the greatest offset that a replay of dead letters added; its number, from 1, stands where an epoch would.
@@ -195,8 +195,8 @@ def gap_file(partition: Partition, app: str, tp: TopicPartition, epoch: int, att
     return _apart(partition, app, tp, epoch, "gap", attempt)
 
 
-def condemned_file(partition: Partition, app: str, tp: TopicPartition, epoch: int, attempt: str) -> str:
-    """As gap_file(), of the row of a condemned record, which comes before or after the position passes it."""
+def poison_file(partition: Partition, app: str, tp: TopicPartition, epoch: int, attempt: str) -> str:
+    """As gap_file(), of the row of a poison record, which comes before or after the position passes it."""
     return _apart(partition, app, tp, epoch, "condemned", attempt)
 
 

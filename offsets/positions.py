@@ -100,14 +100,14 @@ def floor(positions: Iterable[int]) -> int:
 
 
 KINDS_WITH_ROW = frozenset({"condemned", "skipped"})
-"""Of condemned records whose dead-letter row came with them."""
+"""Of poison records whose dead-letter row came with them."""
 KINDS_SETTLED = KINDS_WITH_ROW | {"held"}
-"""Of condemned records of which it is known where they are."""
-KINDS_CONDEMNED = KINDS_SETTLED | {"spared"}
+"""Of poison records of which it is known where they are."""
+KINDS_POISON = KINDS_SETTLED | {"spared"}
 
 
-def condemned_offsets(
-    transactions: Mapping[str, int], app: str, tp: TopicPartition, kinds: Collection[str] = KINDS_CONDEMNED
+def poison_offsets(
+    transactions: Mapping[str, int], app: str, tp: TopicPartition, kinds: Collection[str] = KINDS_POISON
 ) -> frozenset[int]:
     """The offsets of `tp` that no task may read again, from the dead letters' transactions (protocol 3.7).
 
@@ -121,8 +121,8 @@ def condemned_offsets(
 
 
 def spared_offsets(transactions: Mapping[str, int], app: str, tp: TopicPartition) -> frozenset[int]:
-    """Those of the condemned ones of which it is not known yet where they are."""
-    return condemned_offsets(transactions, app, tp, {"spared"})
+    """Those of the poison records of which it is not known yet where they are."""
+    return poison_offsets(transactions, app, tp, {"spared"})
 
 
 def last_replay(transactions: Mapping[str, int], app: str, tp: TopicPartition) -> int:

@@ -127,10 +127,10 @@ def move_transactions(
 ) -> dict[str, int]:
     """The txn actions of one move: tombstone and seal of the old epoch, position and anchor of the new one.
 
-    A seal beyond the new position is drawn back to it, so that every offset is covered by one epoch alone. A condemned
+    A seal beyond the new position is drawn back to it, so that every offset is covered by one epoch alone. A poison
     record whose row goes away is spared again, for tables have passed it; one that any table held is withdrawn, for
     this move may be that of the table. rebased: the new epoch belongs to another topic, so the old seals stay what they
-    were and every condemned offset is withdrawn.
+    were and every poison record is withdrawn.
     """
     new = move.new
     versions = {str(AppId(app, tp, new.epoch)): new.offset, str(AppId(app, tp, new.epoch, "anchor")): new.offset}

@@ -20,7 +20,7 @@ Where those versions are no longer in the table's log, the commit id cannot be l
 and does not matter: within one epoch the rows of a range are a function of the records (ROUTE), so if the position is
 at `new` or beyond, `rows` rows must be live between `first` and `last`, whoever wrote them. They are counted: all there
 means finished; fewer means that the table was taken back by something that its log no longer tells. More are no alarm
-here: a condemned record's row is committed by itself, and what is twice is the audit's to find.
+here: a poison record's row is committed by itself, and what is twice is the audit's to find.
 """
 
 from __future__ import annotations

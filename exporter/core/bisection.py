@@ -16,14 +16,14 @@ from exporter.core.writers import PartitionPlan
 from offsets.ranges import TopicPartition
 
 SINGLE_FAILURES_MAX = 3
-"""A single record is condemned when it has failed so often on its own, while a raw read of it works."""
+"""A single record is poison when it has failed so often on its own, while a raw read of it works."""
 STUCK_FAILURES = 4
 """After so many failures in a row a partition is said to be stuck."""
 FREE_SPAN = 20_000
 """A troubled partition of which so many offsets were read in one round is healthy again."""
 LOSSES_MAX = 3
 """Rounds in a row that fail with their executors before their partitions are read apart: a record may be more than an
-executor can hold. None is ever condemned for it."""
+executor can hold. None is ever poison for it."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Bisection:
         """After a failed round. readable: its first record could be read raw right after it.
 
         Only then it counts against a single record: while the broker is silent everything fails, and nothing is to be
-        condemned for it.
+        poison for it.
         """
         ailing = dict(self.ailing)
         for plan in plans:

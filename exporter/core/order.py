@@ -80,7 +80,7 @@ class StagingOrder:
     """What the tasks of one round are told.
 
     tables: event type -> its table, of all that there are. footers: key-values for every file.
-    condemned: offsets that are dead letters already and are skipped for all types (protocol 3.7).
+    poison_offsets: of poison records, which are dead letters by now and skipped for all types (protocol 3.7).
     new_types_max: how many event types without a table a task stages; the driver stops if there are more.
     replays: (event type, topic partition) -> number of the replay that stages these records; empty for a round.
     room: of each task. carried_bytes: of all small files whose rows a task may give to the driver unwritten.
@@ -95,7 +95,7 @@ class StagingOrder:
     plans: Mapping[TopicPartition, PartitionPlan]
     tables: Mapping[str, TableTarget]
     footers: Mapping[TopicPartition, Mapping[str, str]]
-    condemned: Mapping[TopicPartition, frozenset[int]] = field(default_factory=dict)
+    poison_offsets: Mapping[TopicPartition, frozenset[int]] = field(default_factory=dict)
     new_types_max: int = 0
     replays: Mapping[tuple[str, TopicPartition], int] = field(default_factory=dict)
     room: StagingBudget = field(default_factory=StagingBudget)

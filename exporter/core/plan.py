@@ -54,14 +54,14 @@ def plan_round(
     return tuple(sorted(limited, key=lambda plan: plan.tp))
 
 
-def spare(plan: PartitionPlan, condemned: Collection[int]) -> PartitionPlan:
-    """The plan without condemned offsets, which may not even be readable: it ends before the next one.
+def spare(plan: PartitionPlan, poison_offsets: Collection[int]) -> PartitionPlan:
+    """The plan without the offsets of poison records, which may not even be readable: it ends before the next one.
 
     One that begins at such an offset is for all of them in a row, and nothing of it is read.
     """
-    if plan.start not in condemned:
-        return replace(plan, end=min((at for at in condemned if plan.start < at < plan.end), default=plan.end))
-    return replace(plan, end=next((at for at in range(plan.start, plan.end) if at not in condemned), plan.end))
+    if plan.start not in poison_offsets:
+        return replace(plan, end=min((at for at in poison_offsets if plan.start < at < plan.end), default=plan.end))
+    return replace(plan, end=next((at for at in range(plan.start, plan.end) if at not in poison_offsets), plan.end))
 
 
 def expected(writers: Writers, running: Sequence[PartitionPlan], now: float) -> Writers:

@@ -124,7 +124,7 @@ def one_type_cannot_be_staged(run: Run) -> None:
     run.wait(lambda: run.version("click") > others + 3, LIFE_SECS_MAX, "the others go on", task)
     run.check()
     if run.version("order") != stays or task.count("record_condemned"):
-        raise NotAsItMust(f"order went on without files, or a record was condemned\n{task.tail()}")
+        raise NotAsItMust(f"order went on without files, or a record counts as poison\n{task.tail()}")
     run.over(task)
 
 

@@ -1,7 +1,7 @@
 """Scenarios of a store beyond a network: it throttles, is slow, is out, loses replies; all of it, or one table's part.
 
-A task has to wait as for any outage: nothing lost or doubled, no record condemned and no type left behind because of
-it, and when the store is back it goes on by itself.
+A task has to wait as for any outage: nothing lost or doubled, no record taken for poison and no type left behind
+because of it, and when the store is back it goes on by itself.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def _ends(run: Run, task: Task) -> None:
     """The task is killed, and the run is over; nothing was taken for a bad record."""
     run.over(task)
     if any(one.count("record_condemned") for one in run.tasks):
-        raise NotAsItMust("a record was condemned because the store did not answer")
+        raise NotAsItMust("a record was taken for poison because the store did not answer")
 
 
 def _readiness(port: int) -> str:

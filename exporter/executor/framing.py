@@ -1,6 +1,6 @@
 """Where the reading of each partition ends in one task, and which schemas its rows were written by (protocol 3.8).
 
-    rows ── condemned ones are out ── frames ──> rows before the first id that is missing; nothing behind it is taken
+    rows ── poison records are out ── frames ──> rows before the first id that is missing; nothing behind it is taken
                                              └─> all missing ids of the range: the driver looks all of them up at once
 
 Runs on Spark executors. Of formats without ids there is nothing to do.

@@ -142,8 +142,8 @@ class _Task:
             self._at = tp
             self._steps.now("route")
         plan = self._order.plans[tp]
-        if condemned := self._order.condemned.get(tp):
-            spared = pc.invert(pc.is_in(batch.column("offset"), pa.array(sorted(condemned), pa.int64())))
+        if poison := self._order.poison_offsets.get(tp):
+            spared = pc.invert(pc.is_in(batch.column("offset"), pa.array(sorted(poison), pa.int64())))
             batch = batch.filter(spared)
             if not batch.num_rows:
                 return

@@ -21,7 +21,7 @@ from typing import Any
 from exporter.errors import InvariantBroken, LogCleaned, TableUnreadable
 from exporter.lake.table import DeltaTable
 from offsets import Invariant
-from offsets.positions import KINDS_SETTLED, Position, condemned_offsets, first_epoch, last_replay
+from offsets.positions import KINDS_SETTLED, Position, first_epoch, last_replay, poison_offsets
 from offsets.ranges import TopicPartition
 from offsets.rewind import Setback, first_anchor, held, live_positions
 from offsets.table_log import EMPTY, LoggedCommit, TableView, own_metadata, same_files_before
@@ -48,7 +48,7 @@ class AccidentLoss:
 
     @property
     def is_real(self) -> bool:
-        """True if anything has to be exported again. withdrawn: the row of a condemned record is gone."""
+        """True if anything has to be exported again. withdrawn: the row of a poison record is gone."""
         return self.held < self.position.offset or self.withdrawn
 
 
@@ -124,8 +124,8 @@ class AppHistory:
         transactions, found = self.view.transactions, {}
         for tp, position in live_positions(transactions, self._app).items():
             through = held(position.offset, [self._setback(logged, tp) for logged in self.accidents])
-            condemned = condemned_offsets(transactions, self._app, tp, KINDS_SETTLED) if self.accidents else frozenset()
-            found[tp] = AccidentLoss(position, through, any(offset > through for offset in condemned))
+            poison = poison_offsets(transactions, self._app, tp, KINDS_SETTLED) if self.accidents else frozenset()
+            found[tp] = AccidentLoss(position, through, any(offset > through for offset in poison))
         return found
 
     def _at(self, version: int) -> TableView:
@@ -147,14 +147,14 @@ class AppHistory:
             return Setback(start, start, restored=False)
         if logged.operation == "RESTORE":
             then = self._restored_to(logged)
-            through = min([self._held_at(then, tp, start), *(offset - 1 for offset in self._condemned_since(then, tp))])
+            through = min([self._held_at(then, tp, start), *(offset - 1 for offset in self._poison_since(then, tp))])
             return Setback(position.offset, max(start, through), True)
         return Setback(position.offset, max(start, self._first_lost(logged, tp, start) - 1), False)
 
-    def _condemned_since(self, version: int, tp: TopicPartition) -> frozenset[int]:
-        """The records condemned after a version, wherever its position was: their rows are not in it (protocol 3.7)."""
+    def _poison_since(self, version: int, tp: TopicPartition) -> frozenset[int]:
+        """The poison records since a version, wherever its position was: their rows are not in it (protocol 3.7)."""
         both = self.view.transactions, self._at(version).transactions
-        now, then = (condemned_offsets(one, self._app, tp, KINDS_SETTLED) for one in both)
+        now, then = (poison_offsets(one, self._app, tp, KINDS_SETTLED) for one in both)
         return now - then
 
     def _emptied(self, version: int, tp: TopicPartition) -> Setback:

@@ -60,7 +60,7 @@ class Totals:
 
     @property
     def skipped(self) -> int:
-        """Records that were read and not staged: their tables had them, or they are condemned. Without those that are
+        """Records that were read and not staged: their tables had them, or they are poison. Without those that are
         in no table by a named filter; one that several tables have is one."""
         filtered = sum(count for name, count in self.counts.items() if name.startswith(FILTERED))
         found = self.staged_rows + self.counts[TOMBSTONES] + filtered - self.counts[COPIES]

@@ -7,7 +7,7 @@
     schema ids are missing  they are looked up; what cannot be decided yet interrupts it, too
 
 Before it reads and while it waits it asks whether it may go on: neither a stop nor the end of the JVM is waited out,
-and nothing is condemned in a partition that was taken away. Nothing is decided here about positions.
+and no record is spared in a partition that was taken away. Nothing is decided here about positions.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from exporter.core.plan import Budget
 from exporter.core.schemas import NO_SCHEMAS, KnownSchemas, SchemaSource
 from exporter.core.writers import Fragment, PartitionPlan
 from exporter.errors import RegistryUnreachable
-from exporter.protocol.condemn import Poison, Poisoned
 from exporter.protocol.deciding import Ends, by_id, lacking, looked_up
+from exporter.protocol.poison import Poison, Poisoned
 from exporter.rounds.rounds import Rounds
 from offsets.ranges import TopicPartition
 
@@ -73,12 +73,12 @@ class DrainRounds:
     def read(
         self,
         plans: Sequence[PartitionPlan],
-        condemned: Mapping[TopicPartition, Collection[int]],
+        poison_offsets: Mapping[TopicPartition, Collection[int]],
         order: Callable[[Sequence[PartitionPlan]], StagingOrder],
         poisoned: Callable[[PartitionPlan], Poisoned],
         go_on: Callable[[], None],
     ) -> RoundResult:
-        """Read those of the plans whose turn it is, without their condemned offsets.
+        """Read those of the plans whose turn it is, without the poison records among them.
 
         order: of some plans. poisoned: of one for a single record. go_on: called first, and every moment; what it
         raises ends the wait. Raises Interrupted, Moved, InvariantBroken, and DependencyUnreachable if Spark cannot even
@@ -86,10 +86,10 @@ class DrainRounds:
         """
         go_on()
         now = time.monotonic()
-        if not (chosen := self._rounds.choose(plans, condemned, now)):
+        if not (chosen := self._rounds.choose(plans, poison_offsets, now)):
             raise Interrupted(self._rounds.error, self._rounds.pause_left(plans, now))
         if self._poison.is_next(self._rounds, chosen[0]):
-            self._condemn(poisoned(chosen[0]), plans)
+            self._spare(poisoned(chosen[0]), plans)
         self._rounds.start(order(chosen))
         try:
             result = self._waited_for(go_on)
@@ -143,8 +143,8 @@ class DrainRounds:
                 return result
         return None
 
-    def _condemn(self, poisoned: Poisoned, plans: Sequence[PartitionPlan]) -> None:
-        if self._poison.condemn(self._rounds, poisoned):
+    def _spare(self, poisoned: Poisoned, plans: Sequence[PartitionPlan]) -> None:
+        if self._poison.spare(self._rounds, poisoned):
             raise Interrupted(f"{poisoned.plan.tp}: the record at offset {poisoned.plan.start} is spared now")
         raise Interrupted(self._rounds.error, self._rounds.pause_left(plans, time.monotonic()))
 

@@ -32,7 +32,7 @@ from exporter.log_events import Event
 from exporter.protocol.anchor import declared_schema
 from exporter.protocol.foreseen import Foreseeing
 from exporter.protocol.planned import PlannedColumns
-from offsets.positions import condemned_offsets, spared_offsets
+from offsets.positions import poison_offsets, spared_offsets
 from offsets.ranges import TopicPartition
 from offsets.table_log import TableView, identity_properties
 
@@ -46,7 +46,7 @@ class KnownTables:
     """What one task knows.
 
     tables: event type -> the table that files are staged for.
-    condemned: offsets that every plan skips. spared: those of which it is not known yet where they are. planned: the
+    poison_offsets: every plan skips them. spared: those of which it is not known yet where they are. planned: the
     columns that tables are to have. unchanged: types whose table could not be given the column `_event_time`. said: the
     verdict of the last reading, for those who watch.
     """
@@ -80,7 +80,7 @@ class KnownTables:
         self.tables: dict[str, TableTarget] = {}
         self._made = specs or Specs()
         self.unchanged: frozenset[str] = frozenset()
-        self.condemned: dict[TopicPartition, frozenset[int]] = {}
+        self.poison_offsets: dict[TopicPartition, frozenset[int]] = {}
         self.spared: dict[TopicPartition, frozenset[int]] = {}
         self.said: Mapping[TopicPartition, str] = {}
 
@@ -107,9 +107,9 @@ class KnownTables:
         """The verdicts of a reading that is under way; callable from the thread that reads."""
         self.said = {**self.said, **said}
 
-    def condemn(self, tp: TopicPartition, offset: int) -> None:
+    def add_poison(self, tp: TopicPartition, offset: int) -> None:
         """No plan has the record from now on, and it is to be settled where it is."""
-        self.condemned[tp] = self.condemned.get(tp, frozenset()) | {offset}
+        self.poison_offsets[tp] = self.poison_offsets.get(tp, frozenset()) | {offset}
         self.spared[tp] = self.spared.get(tp, frozenset()) | {offset}
 
     def settled(self, tp: TopicPartition, offset: int) -> None:
@@ -165,7 +165,7 @@ class KnownTables:
         self._identity |= identity_properties(found.identities)
         self._committer.trust_topics({topic: one.topic_id for topic, one in found.identities.items()})
         letters = found.views[DEAD_LETTERS].transactions
-        self.condemned |= {tp: condemned_offsets(letters, self._app, tp) for tp in mine}
+        self.poison_offsets |= {tp: poison_offsets(letters, self._app, tp) for tp in mine}
         self.spared |= {tp: spared_offsets(letters, self._app, tp) for tp in mine}
         reasons: dict[str, str] = {}
         for name, view in found.views.items():

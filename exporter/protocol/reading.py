@@ -90,7 +90,7 @@ class TablesReader:
     def named_since(self, table: DeltaTable, view: TableView) -> Named:
         """Greatest offsets named by files that others have committed since the operations were last looked at.
 
-        Our own commits need no such look: their positions reach what they add, or, where a condemned record's row goes
+        Our own commits need no such look: their positions reach what they add, or, where a poison record's row goes
         ahead of them (protocol 3.7), remember it.
 
         Raises InvariantBroken if an operation since then took the table back (MONOTONE), LogCleaned. A REPLACE takes

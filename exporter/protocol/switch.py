@@ -28,14 +28,14 @@ from exporter.lake.settling import Expect, Failed, Moved
 from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.protocol.anchor import Anchors, declared_schema
-from exporter.protocol.condemn import Poisoned
 from exporter.protocol.drain import DrainRounds
 from exporter.protocol.planned import target_of
+from exporter.protocol.poison import Poisoned
 from exporter.protocol.rehearsal import rehearse
 from offsets import Invariant
 from offsets.crosscheck import Switch
 from offsets.names import AppId
-from offsets.positions import TOMBSTONE, Position, condemned_offsets
+from offsets.positions import TOMBSTONE, Position, poison_offsets
 from offsets.ranges import TopicIdentity, TopicPartition
 from offsets.table_log import CONFIG_PROPERTY, ROUTING_PROPERTY, TableView, identity_properties
 
@@ -130,16 +130,16 @@ class Switcher:
             raise InvariantBroken(Invariant.ROUTE, "who only looks drains nothing", "please report this")
         rounds, ends = self._rounds, {tp: offset + 1 for tp, offset in through.items()}
         lake, letters = self._anchors.lake, views[DEAD_LETTERS].transactions
-        condemned = {tp: condemned_offsets(letters, lake.app, tp) for tp in through}
+        poison = {tp: poison_offsets(letters, lake.app, tp) for tp in through}
 
         def order(plans: Sequence[PartitionPlan]) -> StagingOrder:
-            return replace(self._order(views, plans, old, condemned), schemas=rounds.known(old.registry))
+            return replace(self._order(views, plans, old, poison), schemas=rounds.known(old.registry))
 
         def poisoned(plan: PartitionPlan) -> Poisoned:
             return self._poisoned(views, plan)
 
         while plans := plan_round(writers, ends, rounds.budget(), time.monotonic()):
-            result = rounds.read(plans, condemned, order, poisoned, go_on)
+            result = rounds.read(plans, poison, order, poisoned, go_on)
             self._check_topics(identities, {one.plan.tp: one.plan.start - 1 for one in result.fragments})
             for fragment in result.fragments:
                 if unanchored := missing_anchors(writers, fragment):
@@ -164,7 +164,7 @@ class Switcher:
         views: Mapping[str, TableView],
         plans: Sequence[PartitionPlan],
         old: Routing,
-        condemned: Mapping[TopicPartition, frozenset[int]],
+        poison: Mapping[TopicPartition, frozenset[int]],
     ) -> StagingOrder:
         lake = self._anchors.lake
         fields = record_fields(lake.record_columns, old)
@@ -174,7 +174,7 @@ class Switcher:
             {plan.tp: plan for plan in plans},
             {name: replace(target_of(old, name, view), kept=kept(view, fields)) for name, view in views.items()},
             {plan.tp: self._footer(plan.tp, old) for plan in plans},
-            {plan.tp: condemned[plan.tp] for plan in plans},
+            {plan.tp: poison[plan.tp] for plan in plans},
         )
 
     def _footer(self, tp: TopicPartition, old: Routing) -> dict[str, str]:

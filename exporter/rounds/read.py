@@ -231,8 +231,8 @@ def _rows(frame: Any) -> list[dict[str, Any]]:
 
 
 def _to_be_read(order: StagingOrder) -> StagingOrder:
-    """Without the plans that begin at a condemned offset, of which there is nothing else in them (plan.spare)."""
-    spared = {tp: plan for tp, plan in order.plans.items() if plan.start not in order.condemned.get(tp, ())}
+    """Without the plans that begin at a poison record, of which there is nothing else in them (plan.spare)."""
+    spared = {tp: plan for tp, plan in order.plans.items() if plan.start not in order.poison_offsets.get(tp, ())}
     return replace(order, plans=spared)
 
 

@@ -128,15 +128,15 @@ class Rounds:
         self._bytes_per_record = self._bytes_per_record or bytes_per_record
 
     def choose(
-        self, plans: Sequence[PartitionPlan], condemned: Mapping[TopicPartition, Collection[int]], now: float
+        self, plans: Sequence[PartitionPlan], poison_offsets: Mapping[TopicPartition, Collection[int]], now: float
     ) -> tuple[PartitionPlan, ...]:
         """The plans that may run now: all, or in times of trouble some (protocol 3.7).
 
-        condemned: offsets that are never read again.
+        poison_offsets: they are never read again.
         """
         ready = tuple(plan for plan in plans if self._waits.get(plan.tp, now) <= now)
         self._begun += 1
-        return tuple(spare(plan, condemned.get(plan.tp, ())) for plan in self.trouble.limit(ready, self._begun))
+        return tuple(spare(plan, poison_offsets.get(plan.tp, ())) for plan in self.trouble.limit(ready, self._begun))
 
     def start(self, order: StagingOrder) -> None:
         """Read the order's plans in a round thread."""

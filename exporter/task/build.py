@@ -28,10 +28,10 @@ from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.monitor.watch import Watch
 from exporter.protocol.commit import DeltaCommitter
-from exporter.protocol.condemn import Poison
 from exporter.protocol.drain import DrainRounds
 from exporter.protocol.known import KnownTables
 from exporter.protocol.planned import PlannedColumns
+from exporter.protocol.poison import Poison
 from exporter.protocol.recover import Recovery
 from exporter.protocol.through import ThroughTimes
 from exporter.rounds.read import RoundReader, warm

@@ -1,6 +1,6 @@
 """The next round: what it reads, what its tasks are told, and the one record that it would end on again.
 
-    writers as they will be ── plan_round ── choose (trouble, condemned offsets) ──> start
+    writers as they will be ── plan_round ── choose (trouble, poison records) ──> start
                                            └─ a single record that ends its rounds: spare it first (protocol 3.7)
 
 Belongs to the loop's thread.
@@ -21,8 +21,8 @@ from exporter.lake.lake import Lake
 from exporter.lake.settling import Moved
 from exporter.log import get_logger
 from exporter.log_events import Event
-from exporter.protocol.condemn import Poison, Poisoned
 from exporter.protocol.known import KnownTables
+from exporter.protocol.poison import Poison, Poisoned
 from exporter.rounds.rounds import Rounds
 from exporter.settings.model import Settings
 from exporter.task.offers import Offers
@@ -62,12 +62,12 @@ class NextRound:
             return set()
         self.offers.refresh_parked(writers, now)
         planned = plan_round(expected(writers, self.rounds.plans, now), ends, self.rounds.budget(), now)
-        plans = self.rounds.choose(planned, self.known.condemned, now)
+        plans = self.rounds.choose(planned, self.known.poison_offsets, now)
         if not plans:
             return set()
         if self.poison.is_next(self.rounds, plans[0]):
             try:
-                if not self._condemned(plans[0], writers):
+                if not self._spared(plans[0], writers):
                     return set()
             except Moved as moved:
                 log.info(Event.READING_RESTARTED, reason=str(moved))
@@ -88,7 +88,7 @@ class NextRound:
             plans={plan.tp: plan for plan in plans},
             tables=dict(self.known.tables),
             footers={plan.tp: self.committer.footer(plan.tp) for plan in plans},
-            condemned={plan.tp: self.known.condemned.get(plan.tp, frozenset()) for plan in plans},
+            poison_offsets={plan.tp: self.known.poison_offsets.get(plan.tp, frozenset()) for plan in plans},
             new_types_max=max(0, self.settings.new_types_max - len(self.known.new_types)),
             carried_bytes=max(0, min(left, self.settings.carried_bytes_max // 2)),  # a round behind needs some too
             committed_next=is_all,
@@ -97,7 +97,7 @@ class NextRound:
             times=self.settings.times_told,
         )
 
-    def _condemned(self, plan: PartitionPlan, writers: Writers) -> bool:
+    def _spared(self, plan: PartitionPlan, writers: Writers) -> bool:
         """Spare the single record that this plan would fail on again (protocol 3.7); False if that has to wait.
 
         The plan then passes it like every other one. Raises Moved if the dead letters are not where this task thought.
@@ -106,7 +106,7 @@ class NextRound:
         if letters.claim is not None:
             return False
         at, checked_through = Position(letters.epoch, letters.covered), self.committer.checked_through(DEAD_LETTERS)
-        if not self.poison.condemn(self.rounds, Poisoned(plan, at, checked_through)):
+        if not self.poison.spare(self.rounds, Poisoned(plan, at, checked_through)):
             return False
-        self.known.condemn(plan.tp, plan.start)
+        self.known.add_poison(plan.tp, plan.start)
         return True

@@ -17,8 +17,8 @@ from exporter.kafka.assignment import Assignment
 from exporter.kafka.topics import TopicReader
 from exporter.lake.lake import Lake
 from exporter.monitor.watch import Watch
-from exporter.protocol.condemn import Poison
 from exporter.protocol.known import KnownTables
+from exporter.protocol.poison import Poison
 from exporter.protocol.recover import Recovery
 from exporter.rounds.rounds import Rounds
 from exporter.settings.model import Settings

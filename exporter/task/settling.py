@@ -21,8 +21,8 @@ from exporter.errors import InvariantBroken
 from exporter.lake.settling import Moved
 from exporter.log import get_logger
 from exporter.log_events import Event
-from exporter.protocol.condemn import Poison, Spared
 from exporter.protocol.known import KnownTables
+from exporter.protocol.poison import Poison, Spared
 from exporter.text import first_line
 from offsets.ranges import TopicPartition
 

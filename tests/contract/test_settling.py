@@ -1,6 +1,6 @@
 """What became of a commit, whatever its call said, of a table in memory and of Delta tables alike (protocol 4.2, 4.4).
 
-Whoever commits what is no claim calls this: anchors, switches, gaps, repairs, condemned records, replays and jobs.
+Whoever commits what is no claim calls this: anchors, switches, gaps, repairs, poison records, replays and jobs.
 """
 
 from __future__ import annotations

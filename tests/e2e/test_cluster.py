@@ -116,7 +116,7 @@ def audited(e: Export, spark: Any) -> None:
     e.proven(spark)
 
 
-def test_a_round_that_loses_its_executor_is_read_again_and_condemns_nobody(
+def test_a_round_that_loses_its_executor_is_read_again_and_no_record_is_poison(
     export: Export, spark_cluster: Cluster, spark: Any
 ) -> None:
     """Its task is not tried again here, as if every executor were lost: the round fails, and is read as it was."""

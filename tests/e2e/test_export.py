@@ -29,7 +29,7 @@ from exporter.lake.change import Change, add_action
 from exporter.operate.status import behind, goals, table_status
 from exporter.protocol import ready
 from exporter.protocol.commit import DeltaCommitter
-from exporter.protocol.condemn import Poison
+from exporter.protocol.poison import Poison
 from exporter.rounds.read import RoundReader
 from offsets.names import AppId, DataFile
 from offsets.ranges import OffsetRange, TopicPartition
@@ -339,7 +339,7 @@ def test_unknown_fields_are_rescued_and_nothing_is_null_in_silence(exports: Expo
 
 
 @EVERYWHERE_SELDOM
-def test_the_row_of_a_condemned_record_may_be_ahead_of_the_positions(exports: Exports, spark: Any) -> None:
+def test_the_row_of_a_poison_record_may_be_ahead_of_the_positions(exports: Exports, spark: Any) -> None:
     """It is committed before any position reaches it (protocol 3.7): the next start takes that for no accident."""
     e = exports(roll_age_max_secs=0.2, heartbeat_secs=0.2)
     e.send({0: mixed(9)})
@@ -360,7 +360,7 @@ def test_the_row_of_a_condemned_record_may_be_ahead_of_the_positions(exports: Ex
     assert set(e.positions().values()) == {(0, 12)}
 
 
-def test_an_outage_condemns_no_good_record(exports: Exports, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_outage_makes_no_good_record_poison(exports: Exports, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rounds that fail while not even a raw read works say nothing about the record: afterwards it is exported."""
     e = exports()
     e.send({0: [event("order", 0)]})
@@ -542,7 +542,7 @@ def test_a_record_that_another_task_has_staged_when_it_ends_its_task_is_once_in_
     e.send({0: mixed(10)})
     e.run(spark)
     asleep, wake, awake = threading.Event(), threading.Event(), threading.Event()
-    real_commit, real_condemn = DeltaCommitter.commit, Poison.condemn
+    real_commit, real_spare = DeltaCommitter.commit, Poison.spare
 
     def commit(self: DeltaCommitter, event_type: str, claims: Any) -> Any:
         if event_type != "order" or asleep.is_set():
@@ -554,15 +554,15 @@ def test_a_record_that_another_task_has_staged_when_it_ends_its_task_is_once_in_
         finally:
             awake.set()
 
-    def condemn(self: Poison, rounds: Any, poisoned: Any) -> bool:
-        done = real_condemn(self, rounds, poisoned)
+    def spare(self: Poison, rounds: Any, poisoned: Any) -> bool:
+        done = real_spare(self, rounds, poisoned)
         if done and wakes:
             wake.set()
             assert awake.wait(200)
         return done
 
     monkeypatch.setattr(DeltaCommitter, "commit", commit)
-    monkeypatch.setattr(Poison, "condemn", condemn)
+    monkeypatch.setattr(Poison, "spare", spare)
     e.send({0: [event("order", 10, boom=1), *mixed(9, first=11)]})
     with suppress(Fenced), e.going(spark):
         assert asleep.wait(200)

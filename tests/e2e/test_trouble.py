@@ -24,7 +24,7 @@ from exporter.operate.repair.reading import NothingToRepair
 from exporter.operate.repair.repair import repair
 from exporter.operate.repair.skip import skipped_offsets
 from exporter.operate.repair.steps import RepairRow
-from exporter.protocol.condemn import Poisoned, spare
+from exporter.protocol.poison import Poisoned, spare
 from exporter.rounds import rounds
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
@@ -119,7 +119,7 @@ def spared(e: Export, spark: Any, tp: TopicPartition, offset: int) -> None:
 def test_a_batch_that_is_damaged_on_the_broker_holds_up_its_partition_until_it_is_skipped(
     tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody condemns it, for a replica may be whole; the other partition goes on, and /readyz says which is stuck.
+    """It is not taken for poison: a replica may be whole. The other partition goes on, and /readyz says which is stuck.
 
     One of its records was spared before: that is settled with the others.
     """

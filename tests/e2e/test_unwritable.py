@@ -22,7 +22,7 @@ BLOCKED = "day=2026-01-29"
 def test_a_table_whose_files_cannot_be_written_is_parked_and_the_others_go_on(
     exports: Exports, tmp_path: Path, spark: Any
 ) -> None:
-    """No record is condemned for it; once they can be written, it catches up by itself."""
+    """No record is taken for poison; once they can be written, it catches up by itself."""
     e = exports(2)
     e.send({0: mixed(50), 1: mixed(50, first=1000)})
     e.run(spark)
@@ -35,7 +35,7 @@ def test_a_table_whose_files_cannot_be_written_is_parked_and_the_others_go_on(
         wait_until(lambda: {e.position("click", at)[1] for at in (0, 1)} == {249}, 60, "the others go on")
         wait_until(lambda: task.service.totals.rounds > 4, 60, "it is tried again")
         assert {e.position("order", at)[1] for at in (0, 1)} == {49}
-        assert all(not found for found in task.service._known.condemned.values())
+        assert all(not found for found in task.service._known.poison_offsets.values())
         (e.folder("order") / BLOCKED).unlink()
         (e.folder("order") / BLOCKED).mkdir()
         for path in tmp_path.glob("*.parquet"):

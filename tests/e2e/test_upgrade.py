@@ -4,7 +4,7 @@ tests/golden/without_event_time.tar.xz holds two lakes of one topic, as a versio
 and the topic's first records (records.jsonl). Both tasks were killed between the commits of their tables:
 
     exported   order is 12 records ahead of click, refund (not declared) and the dead letters
-    reserved   declares a column `_event_time` of its own, for whose sake its first record was condemned
+    reserved   declares a column `_event_time` of its own, for whose sake its first record was poison
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def test_settings_that_change_with_the_version_are_a_switch_like_any(
 def test_a_column_of_the_same_name_is_refused_and_the_table_that_has_it_goes_on_without_event_times(
     lake: Callable[..., Export], records: list[Record], spark: Any
 ) -> None:
-    """Its records were condemned one by one; once the settings call it otherwise they are exported."""
+    """Its records were skipped as poison one by one; once the settings call it otherwise they are exported."""
     e = lake("reserved", {"order": DDL["order"], "click": "id BIGINT, `_event_time` STRING"})
     with pytest.raises(ConfigError, match="column '_event_time': the exporter writes a column of that name itself"):
         e.run(spark)

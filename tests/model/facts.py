@@ -4,8 +4,8 @@
     fan, fan_one  3.9: the same with records of several tables, and counts of what filters leave out
     pair          4.1, 4.3, 4.4 for commits that carry two partitions
     switch        5.3: the configuration changes; met: while a type is met at run time (4.7)
-    restore       4.5, 5.1, 7: RESTORE and repair, condemned records among them (3.7)
-    condemn       3.7, 7: a record that ends its tasks after some tables have passed it
+    restore       4.5, 5.1, 7: RESTORE and repair, poison records among them (3.7)
+    poison        3.7, 7: a record that ends its tasks after some tables have passed it
     reading       5.3: a reading beside the loop, while its partition comes and goes
     evolve        4.10: columns that grow, beside records that fit them or do not
     schema        3.8: values whose schemas a registry has, or has not, or has later
@@ -130,7 +130,7 @@ WORLDS: dict[str, Facts] = {
             {"log": "ABD", "types": "ABD", "restorable": "ABD"},
         ),
     ),
-    "condemn": Facts(
+    "poison": Facts(
         "A record that comes to end its tasks is in one table, whichever have passed it, hold it, or are repaired.",
         small=(
             {"heals": True}, {"kind": "D", "heals": True}, {"back": "D", "heals": True}, {"met": True, "heals": True},
@@ -144,7 +144,7 @@ WORLDS: dict[str, Facts] = {
     ),
     "reading": Facts(
         "A partition comes and goes while its tables are read: an old reading puts no record into a second place.",
-        small=({}, {"condemns": False}),
+        small=({}, {"spares": False}),
     ),
     "evolve": Facts(
         "Whatever another task has added, a record that is read again is where it was, and no column changes.",

@@ -1,12 +1,12 @@
 """The world of a reading that goes on beside the loop (protocol 5.3): what it found counts, or is dropped.
 
 One partition with one record, and two tasks. T is the exporter's own Ownership: its partition comes and goes while a
-thread reads the tables. O is everybody else: it exports the record, or condemns it, which moves no position. A task
+thread reads the tables. O is everybody else: it exports the record, or spares it, which moves no position. A task
 that is told late that its partition was taken away is not in this world: here it has heard of it before O begins.
 
     T        (ownership epoch or 0, waiting, epoch being read or 0, leaving, thread, writer)
-             thread: None, () or what it read (position, condemned)      writer: None or (position, condemned)
-    World    (owner, assignments so far, position, rows, dead letters, condemned)
+             thread: None, () or what it read (position, poison)      writer: None or (position, poison)
+    World    (owner, assignments so far, position, rows, dead letters, poison)
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ STUBS: tuple[tuple[Any, str, Any], ...] = ((ownership, "log", Silent()),)
 
 @dataclass(frozen=True)
 class ReadingScope:
-    """takes: how often T gets the partition. condemns: whether O condemns."""
+    """takes: how often T gets the partition. spares: whether O spares."""
 
     takes: int = 3
-    condemns: bool = True
+    spares: bool = True
 
 
 class ReadingWorld(SharedSteps):
@@ -56,21 +56,21 @@ class ReadingWorld(SharedSteps):
         return self._others(world) if process == OTHERS else self._mine(process, world)
 
     def _others(self, world: State) -> Iterator[Step]:
-        owner, takes, position, rows, letters, condemned = world
+        owner, takes, position, rows, letters, poison = world
         if owner == NOBODY:
             yield "is assigned the partition", OTHERS, (THEIRS, *world[1:])
         if owner != THEIRS:
             return
         yield "gives it back", OTHERS, (NOBODY, *world[1:])
         if position == BEFORE:
-            more = 0 if condemned else 1
-            yield "exports, or skips what is condemned", OTHERS, (owner, takes, AFTER, rows + more, letters, condemned)
-            if self.scope.condemns and not condemned:
-                yield "condemns the record", OTHERS, (owner, takes, position, rows, letters + 1, True)
+            more = 0 if poison else 1
+            yield "exports, or skips what is poison", OTHERS, (owner, takes, AFTER, rows + more, letters, poison)
+            if self.scope.spares and not poison:
+                yield "spares the record", OTHERS, (owner, takes, position, rows, letters + 1, True)
 
     def _mine(self, process: State, world: State) -> Iterator[Step]:
         epoch, _, _, _, thread, writer = process
-        owner, takes, position, rows, letters, condemned = world
+        owner, takes, position, rows, letters, poison = world
         if owner == NOBODY and takes < self.scope.takes:
             machine = _made(process)
             machine.take([Assigned(TP, takes + 1)])
@@ -84,7 +84,7 @@ class ReadingWorld(SharedSteps):
             machine.begin_reading()
             yield "begins to read", _bare(machine, (), None), world
         if thread == ():
-            yield "reads the tables", (*process[:4], (position, condemned), writer), world
+            yield "reads the tables", (*process[:4], (position, poison), writer), world
         if thread:
             machine = _made(process)
             counts = machine.end_reading()
@@ -96,9 +96,9 @@ class ReadingWorld(SharedSteps):
                 machine.read_again([TP])
                 yield "is refused", _bare(machine, thread, None), world
             elif writer[1]:
-                yield "skips the record", (*process[:5], (AFTER, True)), (owner, takes, AFTER, rows, letters, condemned)
+                yield "skips the record", (*process[:5], (AFTER, True)), (owner, takes, AFTER, rows, letters, poison)
             else:
-                done = (owner, takes, AFTER, rows + 1, letters, condemned)
+                done = (owner, takes, AFTER, rows + 1, letters, poison)
                 yield "commits the record", (*process[:5], (AFTER, False)), done
 
     def _on_its_way(self, process: State, world: State) -> Iterator[Step]:

@@ -7,7 +7,7 @@ repairs read, plan and commit, table by table. Tasks and repairs crash and pause
 logs of versions: a RESTORE brings back rows and properties of a version and leaves its positions (E). What
 a RESTORE does between the start of a transaction and its commit is what it does just before the commit.
 
-    Task     (TASK, tables read so far, memory)          memory: per table (epoch, offset, checked through, condemned)
+    Task     (TASK, tables read so far, memory)          memory: per table (epoch, offset, checked through, poison)
     Repair   (REPAIR, versions read so far, steps)       step: (table, expected, new, files, checked through)
     User     (USER, RESTOREs left)
     Table    versions: (operation, txns, files, checked through, epochs)
@@ -31,9 +31,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from offsets import Invariant, crosscheck, rewind
-from offsets.condemning import is_behind, may_hold, settled_transactions, spared_transactions
 from offsets.names import AppId
-from offsets.positions import Position, condemned_offsets, live_position, spared_offsets
+from offsets.poison import is_behind, may_hold, settled_transactions, spared_transactions
+from offsets.positions import Position, live_position, poison_offsets, spared_offsets
 from offsets.ranges import TopicPartition
 from offsets.table_log import parse_commit
 from tests.model.search import SharedSteps, State, Step, remember
@@ -50,7 +50,7 @@ STARTS: dict[str, State] = {TASK: (TASK, (), ()), REPAIR: (REPAIR, (), ())}
 
 @dataclass(frozen=True)
 class RestoreScope:
-    """log: the type of the record at each offset, "X" = one that kills its decoder (3.7): it is condemned first.
+    """log: the type of the record at each offset, "X" = one that kills its decoder (3.7): it is spared first.
 
     restores: how many, of which tables (restorable).
 
@@ -73,7 +73,7 @@ class RestoreWorld(SharedSteps):
         self.scope = scope
         self.types = tuple(scope.types)
         self.letters = self.types.index(DEAD_LETTERS)
-        remember(self, "verdict", "order", "live_of", "condemned_of", "spared_of", "rewinds")
+        remember(self, "verdict", "order", "live_of", "poison_of", "spared_of", "rewinds")
 
     def roles(self) -> tuple[tuple[int, ...], tuple[str, ...]]:
         tasks = tuple(f"T{i + 1}" for i in range(self.scope.tasks))
@@ -120,13 +120,13 @@ class RestoreWorld(SharedSteps):
         """What a task keeps of a reading of one table: position, fault, version, and the history's epochs."""
         position = self.live(table)
         fault, version = self.taken_back(table), len(table) - 1
-        return ((position.epoch, position.offset), fault, version, table[-1][4], self.condemned(table))
+        return ((position.epoch, position.offset), fault, version, table[-1][4], self.poison(table))
 
-    def condemned(self, table: State) -> State:
-        return self.condemned_of(table[-1][1])
+    def poison(self, table: State) -> State:
+        return self.poison_of(table[-1][1])
 
-    def condemned_of(self, txns: State) -> State:
-        return tuple(sorted(condemned_offsets(dict(txns), APP, TP)))
+    def poison_of(self, txns: State) -> State:
+        return tuple(sorted(poison_offsets(dict(txns), APP, TP)))
 
     def spared(self, table: State) -> State:
         """Those of which it is not known yet where they are."""
@@ -137,7 +137,7 @@ class RestoreWorld(SharedSteps):
 
     def settled(self, table: State) -> State:
         """Those of which it is."""
-        return tuple(offset for offset in self.condemned(table) if offset not in self.spared(table))
+        return tuple(offset for offset in self.poison(table) if offset not in self.spared(table))
 
     def verdict(self, seen: State) -> crosscheck.Verdict:
         """The project's verdict over one reading, the dead letters last; one that was taken back ends the reading."""
@@ -174,12 +174,12 @@ class RestoreWorld(SharedSteps):
             found = self.verdict(seen)
             yield f"{text}, {type(found).__name__.lower()}", self.started(seen, found), world
             return
-        for index, (epoch, offset, checked, condemned) in enumerate(memory):
+        for index, (epoch, offset, checked, poison) in enumerate(memory):
             deadly = self.deadly(offset, memory[self.letters][3])
             end = 0 if self.types[index] in self.scope.still else min(deadly, len(self.scope.log))
             if index == self.letters and deadly < len(self.scope.log):
                 after = self.spare(world, (epoch, offset), deadly, checked)
-                known = (*memory[:index], (epoch, offset, checked, (*condemned, deadly)), *memory[index + 1 :])
+                known = (*memory[:index], (epoch, offset, checked, (*poison, deadly)), *memory[index + 1 :])
                 yield f"spares {deadly}", (TASK, (), known) if after else STARTS[TASK], after or world
             for spared in self.spared(world[index]) if index == self.letters else ():
                 if not any(is_behind(self.live(table), spared) for table in world):
@@ -196,21 +196,21 @@ class RestoreWorld(SharedSteps):
                     yield f"{text}, looks, stops", STARTS[TASK], after
                     continue
                 yield f"{text}, crashes before it looks", STARTS[TASK], after
-                known = (*memory[:index], (epoch, new, landed, condemned), *memory[index + 1 :])
+                known = (*memory[:index], (epoch, new, landed, poison), *memory[index + 1 :])
                 yield text, (TASK, (), known), after
 
     def started(self, seen: State, found: crosscheck.Verdict) -> State:
         """Anything but Agree is an exit, and a new start."""
         if not isinstance(found, crosscheck.Agree):
             return STARTS[TASK]
-        known = dict(zip(self.order(), ((version, condemned) for _, _, version, _, condemned in seen), strict=True))
+        known = dict(zip(self.order(), ((version, poison) for _, _, version, _, poison in seen), strict=True))
         memory = ((found.epoch, found.positions[name], *known[i]) for i, name in enumerate(self.types))
         return (TASK, (), tuple(memory))
 
-    def deadly(self, offset: int, condemned: State) -> int:
-        """The next offset that no position may pass before it is condemned; beyond the log if there is none."""
+    def deadly(self, offset: int, poison: State) -> int:
+        """The next offset that no position may pass before it is spared; beyond the log if there is none."""
         log = self.scope.log
-        return next((o for o in range(offset + 1, len(log)) if log[o] == "X" and o not in condemned), len(log))
+        return next((o for o in range(offset + 1, len(log)) if log[o] == "X" and o not in poison), len(log))
 
     def _user(self, process: State, world: State) -> Iterator[Step]:
         _, left = process
@@ -297,7 +297,7 @@ class RestoreWorld(SharedSteps):
     def spare(self, world: State, expected: State, offset: int, checked: int) -> State | None:
         """Protocol 3.7: the offset of a record, by compare-and-set; the position stays."""
         table, (epoch, position) = world[self.letters], expected
-        if (_app_id(epoch), position) not in table[-1][1] or offset in self.condemned(table):
+        if (_app_id(epoch), position) not in table[-1][1] or offset in self.poison(table):
             return None
         txns = _written(table, spared_transactions(APP, TP, offset, Position(epoch, position)))
         return _append(world, self.letters, (COMMIT, txns, table[-1][2], checked, table[-1][4]))

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from offsets.positions import Position
-from tests.model import announce_world, condemn_world, derive_world, schema_world, sent_world, switch_world, wal_world
+from tests.model import announce_world, derive_world, poison_world, schema_world, sent_world, switch_world, wal_world
 from tests.model import proven as proven_module
 from tests.model.edits import Edit
 from tests.model.evolve_world import EvolveScope, EvolveWorld
@@ -104,7 +104,7 @@ def new_tasks(world: Any, tables: State, processes: Iterable[State]) -> Iterator
 def where_the_repair_is_done(world: Any, tables: State, processes: Iterable[State]) -> Iterator[State]:
     """A task that is about to read; else the repair comes first."""
     if world.live(tables[1]).epoch == world.live(tables[2]).epoch:
-        yield condemn_world.START
+        yield poison_world.START
 
 
 FINISHING: tuple[tuple[str, tuple[WorldScope, ...], Starts], ...] = (
@@ -114,7 +114,7 @@ FINISHING: tuple[tuple[str, tuple[WorldScope, ...], Starts], ...] = (
     ("switch", ({}, {"news": 2}, {"old": "AD", "new": "BA", "types": "ABD", "in_old": "AD"}), new_tasks),
     ("met", WORLDS["met"].small, new_tasks),
     ("restore", tuple(WORLDS["restore"].small[at] for at in (0, 2, 3)), fresh(STARTS[REPAIR])),
-    ("condemn", ({}, {"back": "D", "heals": True}, {"tasks": 2, "repairs": 0}), where_the_repair_is_done),
+    ("poison", ({}, {"back": "D", "heals": True}, {"tasks": 2, "repairs": 0}), where_the_repair_is_done),
     ("evolve", tuple(WORLDS["evolve"].small[at] for at in (0, 1, 3, 7)), each),
     ("schema", ({}, {"log": "12", "tasks": 1, "rounds": 2}), tasks),
     ("derive", tuple(WORLDS["derive"].small[at] for at in (1, 2, 3, 4, 5, 7, 8)), fresh(derive_world.START)),

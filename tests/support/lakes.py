@@ -543,7 +543,7 @@ def deadly(monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on a record with `boom` in its value ends the process that is to decode it."""
 
     def task(order: StagingOrder) -> Any:
-        spared = {offset for offsets in order.condemned.values() for offset in offsets}
+        spared = {offset for offsets in order.poison_offsets.values() for offset in offsets}
 
         def run(batches: Iterator[Any]) -> Iterator[Any]:
             for batch in batches:

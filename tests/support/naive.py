@@ -108,7 +108,7 @@ class Table:
     def since(self, tp: Partition) -> int:
         return max(self._by_epoch(tp, "rebased"), default=0)
 
-    def condemned(self, tp: Partition) -> int:
+    def poison(self, tp: Partition) -> int:
         offsets = [*self._by_epoch(tp, "condemned").values(), *self._by_epoch(tp, "skipped")]
         return max(offsets, default=-1)
 
@@ -280,7 +280,7 @@ def _in_slot(case: _Case, rows: Sequence[tuple[str, dict[str, Any]]], expected: 
             yield f"missing: {expected.table} {where}"
         return
     [(name, row)] = held
-    early = name == LETTERS and offset <= case.tables[LETTERS].condemned(case.tp)
+    early = name == LETTERS and offset <= case.tables[LETTERS].poison(case.tp)
     if not case.covered(name) and not early:
         yield f"outside the table's position: {name} {where}"
     elif case.message is None:

@@ -5,7 +5,7 @@
     the topics, record by record ── times through an offset ──────┘
 
 The input has to be in order: a record that is produced later, in whichever partition, has no earlier time. Replays of
-dead letters bring older rows, and the dead letters get those of condemned records behind their position: such lakes
+dead letters bring older rows, and the dead letters get those of poison records behind their position: such lakes
 are not for this.
 """
 

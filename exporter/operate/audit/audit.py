@@ -106,7 +106,7 @@ def _audited(
     careful = False
     for attempt in range(1, ATTEMPTS_MAX + 1):
         logs = _logs(topics, tps, pinned, job.from_offsets)
-        left_out = pinned.condemned if careful else {}
+        left_out = pinned.poison_offsets if careful else {}
         try:
             tally = compared(Work(job, pinned, logs, source, files, tables, left_out), tell, lake.later)
             break

@@ -265,10 +265,10 @@ class Comparison:
             row.code,
             row.day,
             outside=not self.known.may_stand(row.code, *at),
-            checkable=not row.condemned and self.known.is_checkable(*at),
+            checkable=not row.is_poison and self.known.is_checkable(*at),
             replayed=self.known.is_replayed(row.code, *at),
             faulty=row.faulty,
-            condemned=row.condemned,
+            is_poison=row.is_poison,
             unread=row.unread,
         )
         if told is None or told.own is None:

@@ -105,10 +105,10 @@ class Known:
 
 
 def _cover(pinned: PinnedTables, name: str, tp: TopicPartition) -> Cover:
-    """A condemned record's row may come before the position does."""
+    """A poison record's row may come before the position does."""
     spans, position = pinned.spans[name, tp], pinned.positions[name, tp]
-    condemned = max(pinned.condemned.get(tp, ()), default=-1) if name == DEAD_LETTERS else -1
-    early = [(position, condemned)] if condemned > position else []
+    poison = max(pinned.poison_offsets.get(tp, ()), default=-1) if name == DEAD_LETTERS else -1
+    early = [(position, poison)] if poison > position else []
     replayed = pinned.replayed.get((name, tp))
     again = [(-1, replayed)] if replayed is not None else []
     return Cover([*spans, *early, *again], position, pinned.gaps.get((name, tp), ()), replayed)

@@ -26,11 +26,11 @@ from offsets.gaps import recorded_gaps
 from offsets.names import table_folder
 from offsets.positions import (
     KINDS_WITH_ROW,
-    condemned_offsets,
     first_epoch,
     intervals,
     live_position,
     our_transactions,
+    poison_offsets,
     replayed_through,
     spared_offsets,
 )
@@ -61,7 +61,7 @@ class PinnedTables:
     """The tables at one moment; keys are (event type, topic partition), or topic partition.
 
     views: event type -> snapshot, the dead letters' read last. spans: offsets (after, through] that a table says it
-    covers. regions: they name their configuration by its index in `routings`. condemned: offsets whose
+    covers. regions: they name their configuration by its index in `routings`. poison_offsets: those whose
     record was given up (its dead letter may be committed before any position passes it). spared: those of which it is
     not known yet whether a table has them: they may be in one, or in none. gaps: offsets
     (after, through] that retention took from a type, as its gap rows say; nothing is expected there. since: the
@@ -75,7 +75,7 @@ class PinnedTables:
     regions: dict[TopicPartition, list[Region]] = field(default_factory=dict)
     spans: dict[tuple[str, TopicPartition], list[tuple[int, int]]] = field(default_factory=dict)
     positions: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
-    condemned: dict[TopicPartition, frozenset[int]] = field(default_factory=dict)
+    poison_offsets: dict[TopicPartition, frozenset[int]] = field(default_factory=dict)
     spared: dict[TopicPartition, frozenset[int]] = field(default_factory=dict)
     gaps: dict[tuple[str, TopicPartition], list[tuple[int, int]]] = field(default_factory=dict)
     since: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
@@ -151,7 +151,7 @@ def pin(lake: Lake, identities: Mapping[str, TopicIdentity], routing: Routing) -
                 pinned.spans[name, tp], pinned.positions[name, tp] = spans, position.offset
                 pinned.since[name, tp] = first_epoch(view.transactions, lake.app, tp)
         if letters is not None:
-            pinned.condemned[tp] = condemned_offsets(letters.transactions, lake.app, tp, KINDS_WITH_ROW)
+            pinned.poison_offsets[tp] = poison_offsets(letters.transactions, lake.app, tp, KINDS_WITH_ROW)
             if spared := spared_offsets(letters.transactions, lake.app, tp):
                 pinned.spared[tp] = spared
                 says = "end their tasks: each is a dead letter, unless a table has it, once all tables are past it"

@@ -45,7 +45,7 @@ _LETTER: Mapping[str, pa.DataType] = {
     "stage": pa.string(), "reason": pa.string(), "event_type": pa.string(), "key": pa.binary(), "value": pa.binary(),
     "headers": HEADERS, "first_offset": pa.int64(), "last_offset": pa.int64(),
 }  # fmt: skip
-CONDEMNED = "condemned"
+POISON = "condemned"  # as it is stored
 """Stage of a dead letter whose record was given up."""
 
 
@@ -69,15 +69,15 @@ class TableRow(NamedTuple):
     of: Mapping[str, Any]
 
     @property
-    def condemned(self) -> bool:
+    def is_poison(self) -> bool:
         """Whether it is the dead letter of a record that was given up."""
-        return self.code == LETTERS and self.of["stage"] == CONDEMNED
+        return self.code == LETTERS and self.of["stage"] == POISON
 
     @property
     def unread(self) -> bool:
         """Whether nothing could be read of its record."""
         nothing = self.of.get("key") is None and self.of.get("value") is None
-        return self.condemned and nothing and self.micros is None
+        return self.is_poison and nothing and self.micros is None
 
     @property
     def faulty(self) -> bool:

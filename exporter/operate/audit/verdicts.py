@@ -3,7 +3,7 @@
 Where several tables may take a record, its offset has a slot for each of them, with a verdict of its own:
 
     slot     code of a table, or WHOLE_SLOT, that of a dead letter of the record as a whole
-    a whole dead letter    accounts for all slots of its offset, and then no table has a row; but that of a condemned
+    a whole dead letter    accounts for all slots of its offset, and then no table has a row; but that of a poison
                            record only for those without one (protocol 3.9)
 
 A replay of dead letters judges a record anew, by a later configuration, and moves its row into a type's table. So a row
@@ -64,7 +64,7 @@ class Stands:
     checkable: bool = False
     replayed: bool = False
     faulty: bool = False
-    condemned: bool = False
+    is_poison: bool = False
     unread: bool = False
     fits: bool = True
     fits_again: bool = False
@@ -130,7 +130,7 @@ def verdicts(
     if not in_slots:
         return [(slot, _verdict(slot, _kind(slot, is_there), int(is_there))) for slot in slots]
     whole = [slot for slot in slots if slot.number == WHOLE_SLOT and slot.rows]
-    lone = any(not any(row.condemned for row in slot.rows) for slot in whole)
+    lone = any(not any(row.is_poison for row in slot.rows) for slot in whole)
     moved = any(slot.number != WHOLE_SLOT and slot.rows and slot.again_table for slot in slots)
     first = max((s.expected for s in slots if s.number == WHOLE_SLOT and s.expected is not None), default=NOT_HERE)
     of_all = first if first in (EARLIER, EITHER, UNKNOWN) else NOT_HERE

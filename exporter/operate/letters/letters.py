@@ -21,7 +21,7 @@ from offsets.ranges import OffsetRange, TopicPartition
 from offsets.table_log import APP_PROPERTY, TableView
 
 GAP = "gap"
-CONDEMNED = "condemned"
+POISON = "condemned"  # as it is stored
 """Stages of rows that no decoder has refused: offsets that were lost, records that ended their task."""
 
 

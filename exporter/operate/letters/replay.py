@@ -31,7 +31,7 @@ from exporter.faults import Fault, point
 from exporter.lake.lake import Lake
 from exporter.lake.settling import Moved
 from exporter.operate.letters.feed import NO_GROWTH, Feed
-from exporter.operate.letters.letters import CONDEMNED, GAP, Chosen
+from exporter.operate.letters.letters import GAP, POISON, Chosen
 from exporter.operate.letters.replay_reading import COORDINATES, ReplayReading, spans_of
 from exporter.protocol.anchor import Patience
 from exporter.protocol.deciding import looked_up
@@ -90,7 +90,7 @@ class Replay:
         reading = ReplayReading.of(self.lake, self.routing)
         chosen = reading.chosen(self.chosen)
         spans = spans_of(chosen)
-        records, left = reading.feedable(chosen, spans, asked=CONDEMNED in self.chosen.reasons)
+        records, left = reading.feedable(chosen, spans, asked=POISON in self.chosen.reasons)
         standing = reading.standing(spans)
         if standing is not None and not reading.fanned:
             records = self._without_twins(reading, records, standing, apply, finished)

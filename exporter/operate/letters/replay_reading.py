@@ -22,7 +22,7 @@ from exporter.lake.lake import Lake
 from exporter.lake.properties import check_properties
 from exporter.lake.rows import rows_at
 from exporter.lake.views import views_of
-from exporter.operate.letters.letters import CONDEMNED, GAP, Chosen, letters_view
+from exporter.operate.letters.letters import GAP, POISON, Chosen, letters_view
 from offsets.positions import first_epoch, last_replay
 from offsets.ranges import TopicPartition
 from offsets.table_log import CLUSTER_PROPERTY, CONFIG_PROPERTY, TOPIC_PROPERTY, TableView
@@ -111,7 +111,7 @@ class ReplayReading:
     ) -> tuple[DataFrame, list[tuple[str, int]]]:
         """The rows that can be looked at again, and why the others are left. Raises ConfigError.
 
-        asked: condemned records are asked for by name; else they are left.
+        asked: poison records are asked for by name; else they are left.
         """
         kafka = sf.col("_kafka")
         bounds = self._bounds(spans)
@@ -125,7 +125,7 @@ class ReplayReading:
             )
         why = (
             sf.when((sf.col("stage") == GAP) | kafka["offset"].isNull(), "a recorded gap: Kafka lost these records")
-            .when((sf.col("stage") == CONDEMNED) & sf.lit(not asked), f"condemned: only with --reason {CONDEMNED}")
+            .when((sf.col("stage") == POISON) & sf.lit(not asked), f"condemned: only with --reason {POISON}")
             .when(kafka["timestamp"].isNull(), "without a Kafka timestamp that a table can hold")
             .when(sf.coalesce(kafka["epoch"], sf.lit(0)) < since, "of a topic that was created again since")
             .when(kafka["offset"] > through, "not passed by all tables yet: later")

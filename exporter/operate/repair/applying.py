@@ -80,9 +80,9 @@ class Applying:
             raise Moved(f"table {step.name}: rows were deleted")
 
         closed = [(row.tp, row.old.epoch) for row in step.rows if row.tp is not None and row.old is not None]
-        condemned = [str(AppId(self._lake.app, tp, epoch, "condemned")) for tp, epoch in closed]
+        poison = [str(AppId(self._lake.app, tp, epoch, "condemned")) for tp, epoch in closed]
         change = Change(
-            expected=(*(app_id for app_id in step.transactions if AppId.parse(app_id).kind is None), *condemned),
+            expected=(*(app_id for app_id in step.transactions if AppId.parse(app_id).kind is None), *poison),
             positions=step.transactions,
             adds=step.adds(),
             user_metadata=user_metadata(

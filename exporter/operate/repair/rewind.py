@@ -214,7 +214,7 @@ def _rows(
         elif move.new.offset < move.old.offset:
             says = f"offsets {move.new.offset + 1}..{move.old.offset} are exported again"
         else:
-            says = "the row of a condemned record is written again"
+            says = "the row of a poison record is written again"
         if move.cuts and paths[tp] & mixed:
             says += f"; rows beyond {move.new.offset} are deleted first"
         yield RepairRow(name, tp, move.old, move.new, count, says)

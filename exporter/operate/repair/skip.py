@@ -24,12 +24,12 @@ from exporter.lake.lake import Lake
 from exporter.operate.chosen import parse_ranges
 from exporter.operate.repair.reading import RepairReading
 from exporter.operate.repair.steps import RepairRow, TableRepair, letters_properties
-from exporter.protocol.condemn import held_offsets, letter_adds
 from exporter.protocol.origin import origin
+from exporter.protocol.poison import held_offsets, letter_adds
 from exporter.text import first_line
-from offsets.condemning import condemned_transactions, may_hold, settled_transactions
 from offsets.names import AppId
-from offsets.positions import Position, condemned_offsets, first_epoch, spared_offsets
+from offsets.poison import may_hold, poison_transactions, settled_transactions
+from offsets.positions import Position, first_epoch, poison_offsets, spared_offsets
 from offsets.ranges import TopicPartition
 from offsets.rewind import Move, move_transactions, next_epoch
 from offsets.table_log import CLUSTER_PROPERTY, TOPIC_PROPERTY
@@ -84,10 +84,10 @@ class Skip:
         return steps
 
     def _new(self, reading: RepairReading) -> dict[TopicPartition, list[int]]:
-        """The wanted offsets that are not condemned yet, or of which it is not known yet where they are."""
+        """The wanted offsets of no known poison record, or of one of which it is not known yet where it is."""
         found = {}
         for tp, offsets in self.wanted.items():
-            known = condemned_offsets(reading.letters.transactions, self.lake.app, tp) - self._spared(reading, tp)
+            known = poison_offsets(reading.letters.transactions, self.lake.app, tp) - self._spared(reading, tp)
             if new := [offset for offset in offsets if offset not in known]:
                 found[tp] = new
         return found
@@ -111,7 +111,7 @@ class Skip:
             )
 
     def _versions(self, reading: RepairReading, name: str, moved: Mapping[TopicPartition, Move]) -> dict[str, int]:
-        """Nothing is taken away, so that what some table holds stays condemned."""
+        """Nothing is taken away, so that what some table holds stays a poison record."""
         versions: dict[str, int] = {}
         for tp, move in moved.items():
             versions |= move_transactions(reading.views[name].transactions, self.lake.app, tp, move)
@@ -127,7 +127,7 @@ class Skip:
             lacking[tp] = [offset for offset in new[tp] if offset not in held]
             spared = self._spared(reading, tp)
             for offset in new[tp]:
-                says_where = settled_transactions if offset in spared else condemned_transactions
+                says_where = settled_transactions if offset in spared else poison_transactions
                 versions |= says_where(self.lake.app, tp, offset, move.new, offset in held)
             says = f"{_shown(lacking[tp])} are dead letters" if lacking[tp] else ""
             says += f"{'; ' if says and held else ''}{_shown(sorted(held))} stay where they are" if held else ""

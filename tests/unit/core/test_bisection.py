@@ -31,11 +31,11 @@ def test_healthy_and_troubled_partitions_take_turns():
 
 
 def played(bad: set[int], end: int) -> tuple[list[int], int]:
-    """Read offsets 0..end-1, of which those of `bad` cannot be passed: (condemned, rounds)."""
-    start, trouble, condemned, rounds = 0, Bisection(), [], 0
+    """Read offsets 0..end-1, of which those of `bad` cannot be passed: (poison, rounds)."""
+    start, trouble, poison, rounds = 0, Bisection(), [], 0
     while start < end:
         if trouble.poison() is not None:
-            condemned.append(start)
+            poison.append(start)
             trouble, start = trouble.passed((plan(BAD, start, start + 1),)), start + 1
             continue
         (now,) = trouble.limit((plan(BAD, start, end),), rounds)
@@ -45,13 +45,13 @@ def played(bad: set[int], end: int) -> tuple[list[int], int]:
             trouble = trouble.failed((now,), True)
         else:
             trouble, start = trouble.passed((now,)), now.end
-    return condemned, rounds
+    return poison, rounds
 
 
-def test_what_nothing_can_read_is_condemned_and_nothing_else() -> None:
+def test_what_nothing_can_read_is_poison_and_nothing_else() -> None:
     """Each by itself, neighbours too, and all that lies between them is read."""
-    condemned, rounds = played({7, 8, 60_123}, 100_000)
-    assert condemned == [7, 8, 60_123] and rounds < 200
+    poison, rounds = played({7, 8, 60_123}, 100_000)
+    assert poison == [7, 8, 60_123] and rounds < 200
 
 
 def test_a_partition_of_which_nothing_passes_is_stuck_and_says_why():
@@ -78,8 +78,8 @@ def test_bisection_ends_at_exactly_the_poisoned_record_and_reads_all_before_it()
     assert rounds < 200
 
 
-def test_one_failure_condemns_nothing():
-    """A record is condemned only after it has failed on its own several times."""
+def test_one_failure_makes_nothing_poison():
+    """A record is poison only after it has failed on its own several times."""
     trouble = Bisection()
     for _ in range(SINGLE_FAILURES_MAX - 1):
         trouble = trouble.failed((plan(BAD, 5, 6),), True)
@@ -96,7 +96,7 @@ def test_a_partition_is_healthy_again_after_it_was_read_at_length():
     assert trouble.limit((plan(BAD, 0, 10 * FREE_SPAN),), 0)[0].end == 10 * FREE_SPAN
 
 
-def test_an_outage_condemns_nothing():
+def test_an_outage_makes_nothing_poison():
     """While the record cannot be read raw either, its failures do not count, and earlier ones are forgotten."""
     trouble = Bisection()
     for readable in [True, True, False, True, True] + [False] * 10:
@@ -105,7 +105,7 @@ def test_an_outage_condemns_nothing():
 
 
 def test_executors_that_are_lost_count_against_no_record():
-    """A machine that is taken away while a single record is read alone, twice failed before, condemns nobody."""
+    """A machine that is taken away while a single record is read alone, twice failed before, makes none poison."""
     one = (plan(BAD, 5, 6),)
     trouble = Bisection().failed(one, True).failed(one, True)
     while trouble.ailing[BAD].alone < SINGLE_FAILURES_MAX - 1:
@@ -128,7 +128,7 @@ def test_a_round_whose_executors_are_lost_is_read_again_as_it_was():
     assert trouble.passed(both) == Bisection()
 
 
-def test_what_ends_its_executors_again_and_again_is_read_apart_and_never_condemned() -> None:
+def test_what_ends_its_executors_again_and_again_is_read_apart_and_never_poison() -> None:
     """A record that is more than an executor can hold: all before it is read, and its partition says it is stuck."""
     start, end, deadly, trouble = 0, 100, 40, Bisection()
     for number in range(200):

@@ -42,17 +42,17 @@ def test_a_new_topic_is_read_from_offset_0():
 
 
 @given(st.integers(0, 20), st.integers(1, 20), st.sets(st.integers(0, 45)))
-def test_no_condemned_offset_is_ever_asked_for_and_every_other_one_is(start, span, condemned):
-    """Plan after plan: a run of condemned offsets is passed without a read, and a read never goes beyond the next."""
+def test_no_poison_record_is_ever_asked_for_and_every_other_one_is(start, span, poison):
+    """Plan after plan: a run of poison records is passed without a read, and a read never goes beyond the next."""
     end, asked, passed = start + span, [], start
     while passed < end:
-        plan = spare(PartitionPlan(T0, 3, 2, passed, end, {"A": passed - 1}), condemned)
+        plan = spare(PartitionPlan(T0, 3, 2, passed, end, {"A": passed - 1}), poison)
         assert passed == plan.start < plan.end <= end
         offsets = range(plan.start, plan.end)
-        assert len({offset in condemned for offset in offsets}) == 1
-        asked += [offset for offset in offsets if offset not in condemned]
+        assert len({offset in poison for offset in offsets}) == 1
+        asked += [offset for offset in offsets if offset not in poison]
         passed = plan.end
-    assert asked == [offset for offset in range(start, end) if offset not in condemned]
+    assert asked == [offset for offset in range(start, end) if offset not in poison]
 
 
 @pytest.mark.parametrize("end", [0, 1, 41])

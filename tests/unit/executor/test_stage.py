@@ -69,7 +69,7 @@ def run(
     root: Path,
     batches: Iterable[pa.RecordBatch],
     bounds: dict[str, int],
-    condemned: frozenset[int] = frozenset(),
+    poison: frozenset[int] = frozenset(),
     routing: Routing = ROUTING,
     **given: Any,
 ):
@@ -79,7 +79,7 @@ def run(
     ours = {name: given.pop(name) for name in [*given] if name not in of_plan}
     plan = PartitionPlan(TP, 1, 2, **{"start": 0, "end": 10_000, "bounds": bounds, "unlisted": unlisted, **given})
     order = order_of(root, routing, {TP: plan}, **{
-        "footers": {TP: {"routing": "r"}}, "condemned": {TP: condemned}, **ours})  # fmt: skip
+        "footers": {TP: {"routing": "r"}}, "poison_offsets": {TP: poison}, **ours})  # fmt: skip
     (manifest,) = stage(order, iter(batches))
     files: dict[str, list[list[int]]] = {}
     counts: dict[str, int] = {}
@@ -192,13 +192,13 @@ def test_keys_and_headers_count_among_the_bytes_of_a_round(tmp_path):
     assert counts["bytes"] == 500 + 1_000 + (20 + 30) + (1 + 3 + 7 + 100)
 
 
-def test_condemned_offsets_are_skipped_for_all_types(tmp_path):
+def test_poison_records_are_skipped_for_all_types(tmp_path):
     """A record that killed a task before is never decoded again (protocol 3.7)."""
     files, _ = run(tmp_path, [batch([record("a", i) for i in range(4)])], ALL, frozenset({1, 2}))
     assert files == {"a": [[0, 3]]}
 
 
-def test_a_batch_of_nothing_but_condemned_records_passes(tmp_path):
+def test_a_batch_of_nothing_but_poison_records_passes(tmp_path):
     """The range is covered although nothing of it is staged."""
     files, counts = run(tmp_path, [batch([record("a", 0)])], ALL, frozenset({0}))
     assert files == {} and all(name.startswith(MICROS) for name in counts)

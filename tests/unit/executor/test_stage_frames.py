@@ -107,9 +107,9 @@ def test_a_reading_may_end_at_its_first_record(tmp_path):
     assert (fragment.plan.end, fragment.missing, staged(fragment)) == (10, {9}, {})
 
 
-def test_a_condemned_record_ends_no_reading(tmp_path):
+def test_a_poison_record_ends_no_reading(tmp_path):
     """It is a dead letter already, whatever its frame says."""
-    order = order_of(tmp_path, KNOWN, condemned={TP: frozenset({1})})
+    order = order_of(tmp_path, KNOWN, poison_offsets={TP: frozenset({1})})
     (fragment,) = result(order, [records(sent(7), sent(9), sent(7))]).fragments
     assert (fragment.plan.end, staged(fragment)) == (100, {"a": [(0, 2)]})
 

@@ -12,13 +12,13 @@ from offsets.positions import (
     TOMBSTONE,
     Interval,
     Position,
-    condemned_offsets,
     first_epoch,
     floor,
     intervals,
     last_replay,
     live_position,
     our_transactions,
+    poison_offsets,
 )
 from offsets.ranges import TopicPartition
 from offsets.rewind import Move, first_anchor, live_positions, move_transactions
@@ -137,7 +137,7 @@ def test_a_view_parses_its_transactions_once_however_many_partitions_are_asked_f
     parsed = counted_parses(monkeypatch)
     for tp in tps:
         assert view.position("app", tp) == Position(1, 7)
-        assert (condemned_offsets(view.transactions, "app", tp), last_replay(view.transactions, "app", tp)) == ({7}, 1)
+        assert (poison_offsets(view.transactions, "app", tp), last_replay(view.transactions, "app", tp)) == ({7}, 1)
         assert (first_epoch(view.transactions, "app", tp), first_anchor(view.transactions, "app", tp)) == (0, 7)
         assert intervals(view.transactions, "app", tp) == [Interval(1, 7, 7)]
         assert move_transactions(view.transactions, "app", tp, Move(Position(1, 7), Position(2, 3)))

@@ -10,10 +10,10 @@ from offsets.positions import (
     TOMBSTONE,
     Interval,
     Position,
-    condemned_offsets,
     first_epoch,
     intervals,
     live_position,
+    poison_offsets,
     spared_offsets,
 )
 from offsets.ranges import TopicPartition
@@ -119,7 +119,7 @@ BEFORE = {
 def test_a_rewind_closes_the_old_epoch_and_every_offset_stays_in_one_interval(target: int) -> None:
     """Never the same appId again; also a seal of an earlier epoch is drawn back, so that intervals stay disjoint.
 
-    A condemned record that loses its row gets it again; it is not read for a table that has passed it without it.
+    A poison record that loses its row gets it again; it is not read for a table that has passed it without it.
     """
     move = Move(Position(1, 199), Position(2, target), cuts=True)
     after = {**BEFORE, **move_transactions(BEFORE, "app", TP, move)}
@@ -127,27 +127,27 @@ def test_a_rewind_closes_the_old_epoch_and_every_offset_stays_in_one_interval(ta
     assert live_position(after, "app", TP) == Position(2, target)
     covered = [o for one in intervals(after, "app", TP) for o in range(one.after + 1, one.through + 1)]
     assert covered == list(range(10, target + 1))
-    assert condemned_offsets(after, "app", TP) == {45, 50, 150, 160}
+    assert poison_offsets(after, "app", TP) == {45, 50, 150, 160}
     assert spared_offsets(after, "app", TP) == {c for c in (45, 50, 150, 160) if c > target}
-    assert condemned_offsets(after, "app", OTHER) == {3}
+    assert poison_offsets(after, "app", OTHER) == {3}
     assert (after["app/orders/1/1"], after["other/orders/0/1"]) == (7, 5)
 
 
-def test_a_table_that_only_follows_keeps_its_condemned_records() -> None:
+def test_a_table_that_only_follows_keeps_its_poison_records() -> None:
     """Their rows are still there: read again they would be there twice. Only what that table may have held goes."""
     move = Move(Position(1, 100), Position(2, 100))
     after = {**BEFORE, **move_transactions(BEFORE, "app", TP, move)}
-    assert condemned_offsets(BEFORE, "app", TP) == {30, 45, 50, 150, 160}
-    assert condemned_offsets(after, "app", TP) == {45, 50, 150, 160}
+    assert poison_offsets(BEFORE, "app", TP) == {30, 45, 50, 150, 160}
+    assert poison_offsets(after, "app", TP) == {45, 50, 150, 160}
 
 
 def test_a_rebase_forgets_what_was_said_of_the_former_topic() -> None:
-    """Intervals and condemned offsets of today are those since the re-base; old seals stay for the reader."""
+    """Intervals and poison records of today are those since the re-base; old seals stay for the reader."""
     move = Move(Position(1, 199), Position(2, -1), cuts=True)
     after = {**BEFORE, **move_transactions(BEFORE, "app", TP, move, rebased=True)}
     assert first_epoch(after, "app", TP) == 2
     assert intervals(after, "app", TP) == [Interval(2, -1, -1)]
-    assert condemned_offsets(after, "app", TP) == frozenset()
+    assert poison_offsets(after, "app", TP) == frozenset()
     assert (after["app/sealed/orders/0/0"], after["app/sealed/orders/0/1"]) == (60, 199)
     again = {**after, "app/orders/0/2": 30}
     rewound = {**again, **move_transactions(again, "app", TP, Move(Position(2, 30), Position(3, 10), cuts=True))}
@@ -156,10 +156,10 @@ def test_a_rebase_forgets_what_was_said_of_the_former_topic() -> None:
 
 
 def test_an_adopted_table_remembers_all_under_the_new_name_and_the_former_is_closed() -> None:
-    """Epochs, anchors, seals and condemned offsets are the same; a task of the former app finds tombstones."""
+    """Epochs, anchors, seals and poison records are the same; a task of the former app finds tombstones."""
     after = {**BEFORE, **adopted_transactions(BEFORE, "app", "mine")}
     assert intervals(after, "mine", TP) == intervals(BEFORE, "app", TP)
-    assert condemned_offsets(after, "mine", TP) == {30, 45, 50, 150, 160}
+    assert poison_offsets(after, "mine", TP) == {30, 45, 50, 150, 160}
     assert live_positions(after, "mine") == {TP: Position(1, 199), OTHER: Position(1, 7)}
     assert live_positions(after, "app") == {}
     assert after["other/orders/0/1"] == 5

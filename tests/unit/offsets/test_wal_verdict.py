@@ -129,7 +129,7 @@ def test_rows_are_counted_only_where_the_tables_log_no_longer_tells() -> None:
 
 
 def test_more_rows_than_logged_are_no_alarm() -> None:
-    """A condemned record's row is committed by itself; the audit finds what is twice."""
+    """A poison record's row is committed by itself; the audit finds what is twice."""
     assert judge(at(149, live_rows={"abc": 31}), [COMPLETED]).verdict is Ruling.AGREE
 
 

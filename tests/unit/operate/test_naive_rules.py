@@ -48,7 +48,7 @@ def letter(offset: int, of: str | None, stage: str) -> dict[str, Any]:
 
 A, B = [row(1, 5), row(4, 4), row(6, 9)], [row(1, 5), row(2, 1), row(6, 9)]
 LETTERS = [letter(0, None, "route"), letter(3, "a", "decode"), letter(3, "b", "decode"), letter(5, None, "route")]
-WHOLE, CONDEMNED = letter(1, None, "route"), letter(1, None, "condemned")
+WHOLE, POISON = letter(1, None, "route"), letter(1, None, "condemned")
 
 
 def write(root: Path, name: str, rows: list[dict[str, Any]]) -> None:
@@ -79,8 +79,8 @@ def write(root: Path, name: str, rows: list[dict[str, Any]]) -> None:
         (A, B, LETTERS[:1] + LETTERS[2:], ["missing: dead_letters t-0: 3"]),
         (A, B, [*LETTERS, WHOLE], [f"twice: {name} t-0: 1 (also in dead_letters)" for name in "ab"]),
         (A[1:], B[1:], [*LETTERS, WHOLE], ["in another table: dead_letters t-0: 1 (expected in a)"]),
-        (A[1:], B, [*LETTERS, CONDEMNED], []),
-        (A[1:], B[1:], [*LETTERS, CONDEMNED], []),
+        (A[1:], B, [*LETTERS, POISON], []),
+        (A[1:], B[1:], [*LETTERS, POISON], []),
     ],
 )
 def test_each_table_of_a_record_is_looked_at(

@@ -17,8 +17,8 @@ from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.schemas import UnknownId
 from exporter.core.writers import Fragment, PartitionPlan
 from exporter.errors import DependencyUnreachable, JvmEnded, RegistryUnreachable, RoundFailed
-from exporter.protocol.condemn import Poison, Poisoned
 from exporter.protocol.drain import DrainRounds, Interrupted
+from exporter.protocol.poison import Poison, Poisoned
 from exporter.rounds.rounds import Rounds
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
@@ -48,14 +48,14 @@ class Reader:
         self.cancelled.set()
 
 
-class Condemning(Poison):
-    """Remembers whom it condemned."""
+class Remembering(Poison):
+    """Remembers what it spared."""
 
     def __init__(self) -> None:
-        self.condemned: list[int] = []
+        self.spared: list[int] = []
 
-    def condemn(self, rounds: Rounds, poisoned: Poisoned) -> bool:
-        self.condemned.append(poisoned.plan.start)
+    def spare(self, rounds: Rounds, poisoned: Poisoned) -> bool:
+        self.spared.append(poisoned.plan.start)
         rounds.trouble = rounds.trouble.passed([poisoned.plan])
         return True
 
@@ -81,14 +81,14 @@ def passed(order: StagingOrder, unwritten: str = "") -> RoundResult:
 
 
 def drain_of(reader: Any, poison: Any = None, secs_max: float = 600.0) -> DrainRounds:
-    return DrainRounds(lambda waking: Rounds(reader, 1_000, 1_000_000, secs_max, waking), poison or Condemning())
+    return DrainRounds(lambda waking: Rounds(reader, 1_000, 1_000_000, secs_max, waking), poison or Remembering())
 
 
 def go_on() -> None:
     """Nothing stops it."""
 
 
-def drained(drain: DrainRounds, poison: Condemning, ends: dict[TopicPartition, int]) -> None:
+def drained(drain: DrainRounds, poison: Remembering, ends: dict[TopicPartition, int]) -> None:
     """Readings of all tables until everything up to the ends is read."""
     at = dict.fromkeys(ends, 0)
     for reading in itertools.count(1):
@@ -96,32 +96,32 @@ def drained(drain: DrainRounds, poison: Condemning, ends: dict[TopicPartition, i
         drain._rounds._waits.clear()  # the loop would wait
         try:
             while plans := [plan(tp, at[tp], end) for tp, end in ends.items() if at[tp] < end]:
-                for fragment in drain.read(plans, {T1: poison.condemned}, order, poisoned, go_on).fragments:
+                for fragment in drain.read(plans, {T1: poison.spared}, order, poisoned, go_on).fragments:
                     at[fragment.plan.tp] = fragment.plan.end
         except Interrupted:
             continue
         return
 
 
-def test_a_record_that_ends_its_task_is_found_and_condemned() -> None:
+def test_a_record_that_ends_its_task_is_found_and_spared() -> None:
     """By partition, then by halves, as in any round; everything before and after it is read."""
-    poison = Condemning()
+    poison = Remembering()
 
     def read(order: StagingOrder) -> RoundResult:
         deadly = T1 in order.plans and order.plans[T1].start <= 37 < order.plans[T1].end
-        if deadly and not poison.condemned:
+        if deadly and not poison.spared:
             failed = RoundFailed("a worker died", raw=object())
             raise failed
         return passed(order)
 
     drain = drain_of(Reader(read), poison)
     drained(drain, poison, {T0: 100, T1: 100})
-    assert poison.condemned == [37]
+    assert poison.spared == [37]
     drain.close()
 
 
 def test_a_round_that_fails_is_tried_again_after_a_pause() -> None:
-    """The task does not end for it; the pauses grow, and nobody is condemned while not even a raw read works."""
+    """The task does not end for it; the pauses grow, and nothing is spared while not even a raw read works."""
     failing = [RoundFailed("the broker is silent")] * (SINGLE_FAILURES_MAX + 2)
 
     def read(order: StagingOrder) -> RoundResult:
@@ -129,7 +129,7 @@ def test_a_round_that_fails_is_tried_again_after_a_pause() -> None:
             raise failing.pop()
         return passed(order)
 
-    poison = Condemning()
+    poison = Remembering()
     drain = drain_of(Reader(read), poison)
     pauses = []
     while failing:
@@ -141,7 +141,7 @@ def test_a_round_that_fails_is_tried_again_after_a_pause() -> None:
     with pytest.raises(Interrupted, match="silent"):
         drain.read([plan(T0, 5, 6)], {}, order, poisoned, go_on)
     drain._rounds._waits.clear()
-    assert drain.read([plan(T0, 5, 6)], {}, order, poisoned, go_on).fragments and not poison.condemned
+    assert drain.read([plan(T0, 5, 6)], {}, order, poisoned, go_on).fragments and not poison.spared
     drain.close()
 
 
@@ -201,9 +201,9 @@ def test_a_round_of_a_drain_has_its_time_limit(monkeypatch: pytest.MonkeyPatch) 
     drain.close()
 
 
-def test_nothing_is_condemned_or_read_that_is_not_wanted_any_more() -> None:
+def test_nothing_is_spared_or_read_that_is_not_wanted_any_more() -> None:
     """It is asked first: the partition may be with another task, which knows nothing of the row."""
-    poison = Condemning()
+    poison = Remembering()
     reader = Reader(passed)
     drain = drain_of(reader, poison)
     failed = drain._rounds.trouble
@@ -217,10 +217,10 @@ def test_nothing_is_condemned_or_read_that_is_not_wanted_any_more() -> None:
 
     with pytest.raises(Interrupted, match="taken away"):
         drain.read([plan(T0, 5, 6)], {}, order, poisoned, unwanted)
-    assert poison.condemned == [] and reader.read_ranges == []
+    assert poison.spared == [] and reader.read_ranges == []
     with pytest.raises(Interrupted, match="is spared now"):
         drain.read([plan(T0, 5, 6)], {}, order, poisoned, go_on)
-    assert poison.condemned == [5]
+    assert poison.spared == [5]
     drain.close()
 
 
@@ -229,7 +229,7 @@ def test_nothing_is_condemned_or_read_that_is_not_wanted_any_more() -> None:
 
 def deciding(source: FakeSource) -> DrainRounds:
     reader = Reader(passed)
-    return DrainRounds(lambda waking: Rounds(reader, 1_000, 1_000_000, 600.0, waking), Condemning(), source)
+    return DrainRounds(lambda waking: Rounds(reader, 1_000, 1_000_000, 600.0, waking), Remembering(), source)
 
 
 def ended(tp: TopicPartition, at: int, *missing: int) -> Fragment:

@@ -53,7 +53,7 @@ def found(epoch: int = 0, view: TableView = VIEW) -> Recovered:
 
 
 def test_a_recovery_becomes_writers_and_what_is_known() -> None:
-    """Positions, condemned offsets, fingerprints; and the tables and topics that commits trust from then on."""
+    """Positions, poison records, fingerprints; and the tables and topics that commits trust from then on."""
     one, committer, _ = known()
     writers = one.take(found(), {P0: 6})
     assert {key: (w.covered, w.frontier, w.ownership, w.covered_at) for key, w in writers.items()} == {
@@ -63,7 +63,7 @@ def test_a_recovery_becomes_writers_and_what_is_known() -> None:
     assert {name: table.fingerprint for name, table in one.tables.items()} == {
         DEAD_LETTERS: "f-letters", "order": "f-order",
     }  # fmt: skip
-    assert one.condemned == {P0: {7}} and one.unchanged == {"old"}
+    assert one.poison_offsets == {P0: {7}} and one.unchanged == {"old"}
     assert committer.checked_through("order") == 5 and committer.footer(P0) == {"topic_id": "t1"}
 
 
@@ -112,13 +112,13 @@ def test_another_topic_of_the_same_name_stops() -> None:
         one.check_topics({P0: 9})
 
 
-def test_a_record_that_was_condemned_is_skipped_by_every_plan() -> None:
+def test_a_record_that_is_poison_is_skipped_by_every_plan() -> None:
     """Of its own partition."""
     one, _, _ = known()
     one.take(found(), {P0: 1})
-    one.condemn(P0, 12)
-    one.condemn(P1, 3)
-    assert one.condemned == {P0: {7, 12}, P1: {3}}
+    one.add_poison(P0, 12)
+    one.add_poison(P1, 3)
+    assert one.poison_offsets == {P0: {7, 12}, P1: {3}}
 
 
 def test_undeclared_types_with_a_table_are_counted() -> None:

@@ -252,8 +252,8 @@ def fail(order: StagingOrder) -> RoundResult:
     raise RoundFailed("no")
 
 
-def test_a_troubled_partition_waits_alone_and_a_condemned_offset_is_never_read() -> None:
-    """The others go on at once; when it has waited its plan ends before what is condemned."""
+def test_a_troubled_partition_waits_alone_and_a_poison_record_is_never_read() -> None:
+    """The others go on at once; when it has waited its plan ends before what is poison."""
     reader = Reader(10, 1_000)
     rounds = rounds_of(reader)
     reader.read = fail  # type: ignore[method-assign]

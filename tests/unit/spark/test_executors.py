@@ -47,5 +47,5 @@ def test_the_cause_is_found_behind_what_is_raised(says: str, of: str) -> None:
     ids=["a worker's error", "with a record's words", "with all of them", "the source's error", "Python's own"],
 )
 def test_a_record_cannot_pass_for_a_lost_executor(error: Any) -> None:
-    """Else one that says so would never be condemned, and its partition stand still."""
+    """Else one that says so would never be poison, and its partition stand still."""
     assert not lost(error)

@@ -14,8 +14,8 @@ from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.core.table_options import TableOptions
 from exporter.core.writers import Claim, PartitionPlan, StagedFile, Writer, WriterKey
 from exporter.lake.settling import Moved
-from exporter.protocol.condemn import Poisoned
 from exporter.protocol.known import KnownTables
+from exporter.protocol.poison import Poisoned
 from exporter.stores.file import FileStore
 from exporter.task.next_round import NextRound
 from offsets.positions import Position
@@ -35,7 +35,7 @@ class Place:
 
     def __init__(self) -> None:
         self.deadly, self.may_start = False, True
-        self.condemns: bool | Moved = True
+        self.spares: bool | Moved = True
         self.orders: list[StagingOrder] = []
         self.poisoned: list[Poisoned] = []
         self.refreshed = 0
@@ -49,7 +49,7 @@ class Place:
             budget=lambda: Budget(1_000), choose=self.choose, start=self.orders.append,
         )  # fmt: skip
         self.rounds = rounds
-        poison: Any = SimpleNamespace(is_next=lambda rounds, plan: self.deadly, condemn=self.condemn)
+        poison: Any = SimpleNamespace(is_next=lambda rounds, plan: self.deadly, spare=self.spare)
         self.store = FileStore("/lake")
         lake: Any = SimpleNamespace(
             app="app", table=lambda name: SimpleNamespace(store=self.store.below(name)), destination=lambda: TO,
@@ -69,14 +69,14 @@ class Place:
     def refresh(self, writers: Any, now: float) -> None:
         self.refreshed += 1
 
-    def choose(self, plans: Sequence[PartitionPlan], condemned: Mapping[Any, Any], now: float) -> Sequence[Any]:
+    def choose(self, plans: Sequence[PartitionPlan], poison_offsets: Mapping[Any, Any], now: float) -> Sequence[Any]:
         return tuple(replace(plan, end=plan.start + 1) if self.deadly else plan for plan in plans)
 
-    def condemn(self, rounds: Any, poisoned: Poisoned) -> bool:
+    def spare(self, rounds: Any, poisoned: Poisoned) -> bool:
         self.poisoned.append(poisoned)
-        if isinstance(self.condemns, Moved):
-            raise self.condemns
-        return self.condemns
+        if isinstance(self.spares, Moved):
+            raise self.spares
+        return self.spares
 
     def tick(self, caught_up: bool = False) -> set[TopicPartition]:
         return self.machine.tick(0.0, self.writers, {P0: 20}, lambda writers: caught_up)
@@ -85,13 +85,13 @@ class Place:
 def test_a_round_is_told_what_its_tasks_need() -> None:
     """The plan, the tables as they are, how many new types there may be, and what may be carried."""
     place = Place()
-    place.known.condemned[P0] = frozenset({15})
+    place.known.poison_offsets[P0] = frozenset({15})
     assert place.tick() == set()
     (order,) = place.orders
     plan = order.plans[P0]
     assert (plan.start, plan.end, plan.ownership) == (10, 20, 1)
     assert order.tables == place.known.tables and order.footers == {P0: {"routing": "r"}}
-    assert (order.condemned, order.new_types_max, order.to) == ({P0: {15}}, 2, TO)
+    assert (order.poison_offsets, order.new_types_max, order.to) == ({P0: {15}}, 2, TO)
     assert order.carried_bytes == 500 and not order.committed_next and place.refreshed == 1
 
 
@@ -116,30 +116,30 @@ def test_none_is_begun_where_too_much_is_staged_or_one_is_under_way() -> None:
     assert place.tick() == set() and place.orders == []
 
 
-def test_a_record_that_ends_its_rounds_is_condemned_and_passed() -> None:
+def test_a_record_that_ends_its_rounds_is_spared_and_passed() -> None:
     """By the dead letters as this task knows them (protocol 3.7); the plan then skips it like every later one."""
     place = Place()
     place.deadly = True
     assert place.tick() == set()
     (poisoned,) = place.poisoned
     assert poisoned.letters == Position(0, 9) and poisoned.plan.start == 10
-    assert place.known.condemned == place.known.spared == {P0: {10}}
-    assert [order.condemned for order in place.orders] == [{P0: {10}}]
+    assert place.known.poison_offsets == place.known.spared == {P0: {10}}
+    assert [order.poison_offsets for order in place.orders] == [{P0: {10}}]
 
 
 def test_it_waits_for_a_commit_and_for_one_that_fails() -> None:
     """The position of the dead letters may move."""
     place = Place()
     place.deadly = True
-    place.condemns = False
+    place.spares = False
     assert place.tick() == set()
     place.writers[KEY] = replace(place.writers[KEY], claim=Claim(KEY, 0, 8, 9, (), 0))
     assert place.tick() == set()
-    assert len(place.poisoned) == 1 and place.orders == [] and place.known.condemned == {}
+    assert len(place.poisoned) == 1 and place.orders == [] and place.known.poison_offsets == {}
 
 
 def test_where_the_tables_are_not_as_thought_all_is_read_again() -> None:
     """Another task has been there."""
     place = Place()
-    place.deadly, place.condemns = True, Moved("another task was faster")
+    place.deadly, place.spares = True, Moved("another task was faster")
     assert place.tick() == {P0} and place.orders == []

@@ -176,7 +176,7 @@ def test_a_partition_that_was_revoked_meanwhile_gets_no_writers(task: Task) -> N
 
 
 def test_a_partition_that_came_back_meanwhile_is_read_again(task: Task) -> None:
-    """Its other owner may have condemned a record: what was read before does not skip it: two rows."""
+    """Its other owner may have spared a record: what was read before does not skip it: two rows."""
     task.begin(*BOTH)
     task.ownership.take([Revoked(P0, lost=True)])
     task.tables.at, task.tables.skipped[P0] = 9, {7}
@@ -185,7 +185,7 @@ def test_a_partition_that_came_back_meanwhile_is_read_again(task: Task) -> None:
     assert task.recovered() == {P1: (2, 4)}
     task.tick()
     task.end()
-    assert task.recovered() == {P0: (5, 9), P1: (2, 4)} and task.known.condemned[P0] == {7}
+    assert task.recovered() == {P0: (5, 9), P1: (2, 4)} and task.known.poison_offsets[P0] == {7}
     assert task.tables.read == [[P0, P1], [P0]]
 
 

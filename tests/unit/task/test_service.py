@@ -90,7 +90,7 @@ class ReadAtOnce:
     def budget(self) -> Budget:
         return Budget(1_000)
 
-    def choose(self, plans: Sequence[PartitionPlan], condemned: Any, now: float) -> tuple[PartitionPlan, ...]:
+    def choose(self, plans: Sequence[PartitionPlan], poison_offsets: Any, now: float) -> tuple[PartitionPlan, ...]:
         return tuple(plans)
 
     def start(self, order: Any) -> None:

@@ -13,11 +13,11 @@ from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.core.writers import Claim, Writer, WriterKey
 from exporter.errors import InvariantBroken
 from exporter.lake.settling import Moved
-from exporter.protocol.condemn import Spared
 from exporter.protocol.known import KnownTables
+from exporter.protocol.poison import Spared
 from exporter.task.settling import Settling
 from offsets import Invariant
-from offsets.positions import TOMBSTONE, condemned_offsets, spared_offsets
+from offsets.positions import TOMBSTONE, poison_offsets, spared_offsets
 from tests.support.snapshots import P0, P1
 
 ROUTING = Routing(TypeFrom("json", "type"), EventTime("record"), (("click", "id BIGINT"),))
@@ -33,7 +33,7 @@ class Place:
         committer = MemoryCommitter("app", {"routing": "r"})
         self.known = KnownTables(app="app", routing=ROUTING, topics=nothing, committer=committer)
         self.known.tables |= {DEAD_LETTERS: TableTarget("f"), "click": TableTarget("c")}
-        self.known.condemn(P0, 10)
+        self.known.add_poison(P0, 10)
         self.writers = {LETTERS: Writer(LETTERS, 2, 1, 10, 10), CLICK: Writer(CLICK, 2, 1, 12, 14)}
         self.settled = list[Spared]()
         self.raises: list[Exception] = []
@@ -56,7 +56,7 @@ class Place:
 def test_a_spared_record_is_settled_once_all_tables_are_past_it() -> None:
     """What is read and not committed does not count; a partition without writers is not this task's."""
     place = Place()
-    place.known.condemn(P1, 3)
+    place.known.add_poison(P1, 3)
     place.writers[CLICK] = replace(place.writers[CLICK], covered=9)
     assert place.tick() == set() and not place.settled and not place.machine.waits(place.writers)
     place.writers[CLICK] = replace(place.writers[CLICK], covered=10)
@@ -64,7 +64,7 @@ def test_a_spared_record_is_settled_once_all_tables_are_past_it() -> None:
     (spared,) = place.settled
     assert (spared.tp, spared.offset, spared.footer, spared.routing) == (P0, 10, {"routing": "r"}, ROUTING)
     assert place.tick() == set() and len(place.settled) == 1 and not place.machine.waits(place.writers)
-    assert place.known.condemned == {P0: {10}, P1: {3}} and place.known.spared == {P0: set(), P1: {3}}
+    assert place.known.poison_offsets == {P0: {10}, P1: {3}} and place.known.spared == {P0: set(), P1: {3}}
 
 
 def test_it_waits_while_the_dead_letters_are_committed() -> None:
@@ -93,7 +93,7 @@ def test_what_stands_in_its_way_is_read_again_or_waited_for() -> None:
 def test_a_record_that_cannot_be_settled_holds_up_no_other_and_is_told() -> None:
     """Its partition is stuck, until it can be; a run with an end does not wait for it for ever."""
     place = Place()
-    place.known.condemn(P0, 9)
+    place.known.add_poison(P0, 9)
     place.damaged = {9}
     assert place.tick() == set() and [one.offset for one in place.settled] == [10] and not place.machine.stuck()
     for now in (10.0, 20.0):
@@ -109,4 +109,4 @@ def test_who_takes_a_partition_over_knows_what_is_spared() -> None:
     """By the dead letters alone; a record that was settled since is not."""
     said = {"app/spared/t/0/10": 2, "app/spared/t/0/11": TOMBSTONE, "app/skipped/t/0/11": 2}
     tp = type(P0)("t", 0)
-    assert (condemned_offsets(said, "app", tp), spared_offsets(said, "app", tp)) == ({10, 11}, {10})
+    assert (poison_offsets(said, "app", tp), spared_offsets(said, "app", tp)) == ({10, 11}, {10})

@@ -1,4 +1,4 @@
-"""The dead-letter rows of condemned records."""
+"""The dead-letter rows of poison records."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from exporter.fetch import ranges
-from exporter.protocol.condemn import letter_adds
+from exporter.protocol.poison import letter_adds
 from exporter.stores.parquet import FileOrigin
 from exporter.stores.stores import open_store
 from offsets.names import BadName, DataFile
@@ -19,7 +19,7 @@ MS = 1_767_225_600_000
 """2026-01-01T00:00:00Z"""
 
 
-def test_condemned_records_keep_what_can_be_told_of_them(tmp_path: Path) -> None:
+def test_poison_records_keep_what_can_be_told_of_them(tmp_path: Path) -> None:
     """Whole, with a timestamp that no table holds, or by coordinates alone: a file per day, that no sweep judges."""
     row = {"key": b"k", "value": b"v", "topic": TP.topic, "partition": 3, "headers": [{"key": "h", "value": b"1"}]}
     times = {5: (MS * 1000, MS), 6: (None, MS * 1000), 8: (MS * 1000 - 1, MS - 1)}

@@ -8,7 +8,7 @@ A first, then the dead letters follow into the same epoch; while A is ahead of t
 and the repair crash and pause anywhere.
 
     Task     (TASK, memory, read)       memory: of A, then of D, (position or None, whether it says that the record is
-                                        condemned, and spared); () = about to read. read: (table, whether its row is
+                                        poison, and spared); () = about to read. read: (table, whether its row is
                                         staged), not committed
              (MEETS, memory, read)      has made A, or found it, and is to look at D once more
              (SETTLES, memory, position of D, tables looked at, holder, read)    between the looks for a spared record
@@ -18,7 +18,7 @@ and the repair crash and pause anywhere.
 A task on a cluster may lose its executors while it reads the record alone, however often: core/bisection.py says
 whether it is blamed for that.
 
-What a row is, which tables are to be looked at and what a commit says are offsets/condemning.py's decisions; what a
+What a row is, which tables are to be looked at and what a commit says are offsets/poison.py's decisions; what a
 repair withdraws is offsets/rewind.py's.
 """
 
@@ -30,9 +30,9 @@ from typing import Any
 
 from exporter.core.bisection import Bisection
 from exporter.core.writers import PartitionPlan
-from offsets import condemning, rewind
+from offsets import poison, rewind
 from offsets.names import AppId
-from offsets.positions import Position, condemned_offsets, live_position, spared_offsets
+from offsets.positions import Position, live_position, poison_offsets, spared_offsets
 from offsets.ranges import TopicPartition
 from tests.model.search import SharedSteps, State, Step
 
@@ -48,7 +48,7 @@ FATED, HEALED = "deadly", "healed"
 
 
 def blamed_for_lost_executors() -> bool:
-    """Whether a record is to be condemned that was read alone, and nothing but executors was lost."""
+    """Whether a record is poison that was read alone, and nothing but executors was lost."""
     trouble, alone = Bisection(), (PartitionPlan(TP, 0, 0, RECORD, RECORD + 1, {}),)
     for _ in range(LOSSES):
         trouble = trouble.lost(alone)
@@ -59,7 +59,7 @@ BLAMED = blamed_for_lost_executors()
 
 
 @dataclass(frozen=True)
-class CondemnScope:
+class PoisonScope:
     """kind: the table that the record belongs to. tasks: at once. repairs: how many times `back` is taken back.
 
     heals: whether the record may be good again. met: A is the table of an undeclared type, made when a record of it is
@@ -74,10 +74,10 @@ class CondemnScope:
     met: bool = False
 
 
-class CondemnWorld(SharedSteps):
+class PoisonWorld(SharedSteps):
     """All steps of all processes. Each touches a table."""
 
-    def __init__(self, scope: CondemnScope) -> None:
+    def __init__(self, scope: PoisonScope) -> None:
         self.scope = scope
 
     def roles(self) -> tuple[tuple[int, ...], tuple[str, ...]]:
@@ -133,14 +133,14 @@ class CondemnWorld(SharedSteps):
     def _reads(self, process: State, world: State, unread: Collection[int]) -> Iterator[Step]:
         """The record, for the tables that it has not been read for."""
         _, memory, read = process
-        condemned = memory[1][1]
-        if (BLAMED or world[0] == FATED) and not condemned:
+        listed = memory[1][1]
+        if (BLAMED or world[0] == FATED) and not listed:
             yield from self._spares(process, world)
-        if world[0] == FATED and not condemned:
+        if world[0] == FATED and not listed:
             return
-        if self.scope.kind == "A" and memory[0][0] is None and not condemned:
+        if self.scope.kind == "A" and memory[0][0] is None and not listed:
             unread = {A, *unread}
-        fresh = tuple((index, self.scope.kind == NAMES[index] and not condemned) for index in sorted(unread))
+        fresh = tuple((index, self.scope.kind == NAMES[index] and not listed) for index in sorted(unread))
         yield "reads the record", (TASK, memory, tuple(sorted((*read, *fresh)))), world
 
     def _makes(self, process: State, world: State) -> Iterator[Step]:
@@ -180,7 +180,7 @@ class CondemnWorld(SharedSteps):
         if self.live(world[D]) != at or self.listed(world[D])[0]:
             yield f"{says}, spares it: refused", START, world
             return
-        after = self.commit(world, D, condemning.spared_transactions(APP, TP, RECORD, at), False)
+        after = self.commit(world, D, poison.spared_transactions(APP, TP, RECORD, at), False)
         yield f"{says}, spares it", (TASK, (memory[0], (at, *self.listed(after[D]))), read), after
 
     def _begins_to_settle(self, process: State, world: State) -> Iterator[Step]:
@@ -195,17 +195,17 @@ class CondemnWorld(SharedSteps):
         left = [index for index in (A, D) if index not in looked]
         for index in left:
             name, now = NAMES[index], self.live(world[index])
-            if condemning.is_behind(now, RECORD):
+            if poison.is_behind(now, RECORD):
                 yield f"looks at {name}: behind", START, world
                 continue
-            there = condemning.may_hold(now, RECORD) and RECORD in world[index][2]
+            there = poison.may_hold(now, RECORD) and RECORD in world[index][2]
             found = (SETTLES, memory, at, (*looked, index), holder or name * there, read)
             yield f"looks at {name}", found, world
         if not left:
             if self.live(world[D]) != at or not self.listed(world[D])[1]:
                 yield "settles: refused", START, world
                 return
-            versions = condemning.settled_transactions(APP, TP, RECORD, at, bool(holder))
+            versions = poison.settled_transactions(APP, TP, RECORD, at, bool(holder))
             after = self.commit(world, D, versions, not holder)
             known = (memory[0], (memory[1][0], *self.listed(after[D])))
             yield f"settles, held by {holder or 'none'}", (TASK, known, read), after
@@ -248,9 +248,9 @@ class CondemnWorld(SharedSteps):
         return found
 
     def listed(self, letters: State) -> tuple[bool, bool]:
-        """Whether the record is condemned, and whether it is so far only spared."""
+        """Whether the record is poison, and whether it is so far only spared."""
         txns = dict(letters[1])
-        return RECORD in condemned_offsets(txns, APP, TP), RECORD in spared_offsets(txns, APP, TP)
+        return RECORD in poison_offsets(txns, APP, TP), RECORD in spared_offsets(txns, APP, TP)
 
     def moved(self, table: State, move: rewind.Move) -> dict[str, int]:
         return rewind.move_transactions(dict(table[1]), APP, TP, move)
@@ -268,9 +268,9 @@ class CondemnWorld(SharedSteps):
         rows = [NAMES[index] for index in (A, D) if world[index] for _ in world[index][2]]
         if len(rows) > 1:
             return f"ONCE: the record is in {rows}"
-        condemned, spared = self.listed(world[D])
-        if self.scope.kind == "A" and (rows == ["D"] or condemned) and not world[0]:
-            return "ROUTE: a record is condemned that nothing is wrong with"
+        listed, spared = self.listed(world[D])
+        if self.scope.kind == "A" and (rows == ["D"] or listed) and not world[0]:
+            return "ROUTE: a record is poison that nothing is wrong with"
         a, d = self.live(world[A]), self.live(world[D])
         if not rows and not (_lacks(a) or _lacks(d)) and not spared and (a is None or a.epoch == d.epoch):
             return "COVER: both tables are past the record, and none has it"
@@ -286,8 +286,8 @@ class CondemnWorld(SharedSteps):
     def show(self, world: State) -> str:
         """The tables in one line."""
         shown = (f"{NAMES[index]}={self.live(world[index])}{list(world[index][2:])}" for index in (A, D))
-        condemned, spared = self.listed(world[D])
-        return "  ".join((*shown, world[0], "spared" if spared else "condemned" * condemned))
+        listed, spared = self.listed(world[D])
+        return "  ".join((*shown, world[0], "spared" if spared else "poison" * listed))
 
     # -- a task that is left alone
 

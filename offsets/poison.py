@@ -1,4 +1,4 @@
-"""What a record that ends its tasks is condemned by (ONCE; protocol 3.7). Pure.
+"""What is committed of a poison record, one that ends its tasks (ONCE; protocol 3.7). Pure.
 
     it ends its rounds ──────────> spared: no plan hands it to a task any more; it has no row
     a table is behind it ────────> it may still get the record, of a task that has read it before: it stays spared
@@ -35,10 +35,10 @@ def spared_transactions(app: str, tp: TopicPartition, offset: int, letters: Posi
 def settled_transactions(app: str, tp: TopicPartition, offset: int, letters: Position, held: bool) -> dict[str, int]:
     """The same of the commit that says where a spared record is."""
     spared = {str(AppId(app, tp, offset, "spared")): TOMBSTONE}
-    return condemned_transactions(app, tp, offset, letters, held) | spared
+    return poison_transactions(app, tp, offset, letters, held) | spared
 
 
-def condemned_transactions(app: str, tp: TopicPartition, offset: int, letters: Position, held: bool) -> dict[str, int]:
+def poison_transactions(app: str, tp: TopicPartition, offset: int, letters: Position, held: bool) -> dict[str, int]:
     """The same of a record that was never spared: no table can get it any more (`repair --skip`)."""
     listed = AppId(app, tp, offset, "held" if held else "skipped")
     return {str(listed): letters.epoch, str(AppId(app, tp, letters.epoch)): letters.offset}

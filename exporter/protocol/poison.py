@@ -1,11 +1,11 @@
-"""A single record that no decoder survives becomes a dead letter of its own (protocol 3.7).
+"""A poison record, which no decoder survives, becomes a dead letter of its own (protocol 3.7).
 
     a single record fails again and again, however it is read (core/bisection.py), while others can be read
       it is spared: every later plan skips its offset, for all types ── the tables pass it
       once all have, it is looked for in each: the one that has it holds it, else it gets its row
 
 Any table may have passed the record before, or still get it of a task that has it staged: a look tells nothing before
-it is past it. The rule, and why it keeps ONCE, is in offsets/condemning.py. Whoever owns the partition by then settles
+it is past it. The rule, and why it keeps ONCE, is in offsets/poison.py. Whoever owns the partition by then settles
 it. A repair spares a record again whose row it takes away, and withdraws any that was held.
 
 Poison decides when a record is spared; spare() and settle() are the effects.
@@ -39,10 +39,10 @@ from exporter.protocol.origin import origin
 from exporter.stores.parquet import FileOrigin, GrowingFile
 from exporter.text import first_line
 from offsets import Invariant
-from offsets.condemning import is_behind, may_hold, settled_transactions, spared_transactions
-from offsets.names import AppId, condemned_file
+from offsets.names import AppId, poison_file
 from offsets.partitions import DAY
-from offsets.positions import Position, condemned_offsets, first_epoch, spared_offsets
+from offsets.poison import is_behind, may_hold, settled_transactions, spared_transactions
+from offsets.positions import Position, first_epoch, poison_offsets, spared_offsets
 from offsets.ranges import TopicPartition
 from offsets.table_log import APP_PROPERTY, TableView
 
@@ -53,9 +53,11 @@ log = get_logger(__name__)
 
 LOOK_THREADS = 4
 IN_A_ROW_MAX = 3
-"""After this many condemned records in a row the fault is ours, not the data's: stop."""
-
-
+"""After this many poison records in a row the fault is ours, not the data's: stop."""
+STORED = "condemned"
+"""What is stored calls a poison record so for ever: its stage, its reason, the tag of its file."""
+SETTLES = "condemn"
+"""And so the commit that settles one."""
 EARLIER = "it ended the rounds of an earlier task; the commit that spared it says how"
 """Reason of a record that this process did not spare itself."""
 ReadAlone = Callable[[TopicPartition, int], Any]
@@ -105,10 +107,10 @@ class Poison:
         return rounds.trouble.poison() == plan.tp
 
     def passed(self) -> None:
-        """A round has decoded records: what was condemned before were single ones."""
+        """A round has decoded records: the poison records before were single ones."""
         self._in_a_row = 0
 
-    def condemn(self, rounds: Rounds, poisoned: Poisoned) -> bool:
+    def spare(self, rounds: Rounds, poisoned: Poisoned) -> bool:
         """Spare the one record of the plan; False if that could not be done now.
 
         Raises Moved, and InvariantBroken where that has been done too often.
@@ -152,7 +154,7 @@ def spare(lake: Lake, poisoned: Poisoned, reason: str) -> None:
     """
     tp, offset, position = poisoned.plan.tp, poisoned.plan.start, poisoned.letters
     letters = lake.table(DEAD_LETTERS).view()
-    if letters is None or offset in condemned_offsets(letters.transactions, lake.app, tp):
+    if letters is None or offset in poison_offsets(letters.transactions, lake.app, tp):
         return
     versions = spared_transactions(lake.app, tp, offset, position)
     metadata = _metadata(lake, "spare", tp, offset, position, poisoned.checked_through, {"reason": reason})
@@ -180,7 +182,7 @@ def settle(lake: Lake, spared: Spared, raw: Any, reason: str) -> str | None:
             raise Moved(f"table {DEAD_LETTERS}, {tp}: another task was faster")
 
     says = {"reason": reason, **({"held_by": held} if held else {})}
-    metadata = _metadata(lake, "condemn", tp, offset, position, spared.checked_through, says, rows=0 if held else 1)
+    metadata = _metadata(lake, SETTLES, tp, offset, position, spared.checked_through, says, rows=0 if held else 1)
     whose = origin(lake, DEAD_LETTERS, letters.fingerprint, tp, position.epoch, spared.footer)
     adds = () if held else letter_adds(whose, raw, [reason])
     _commit(lake, letters, tp, position, Change(tuple(versions), versions, metadata, adds), check)
@@ -222,7 +224,7 @@ def _commit(
 
 
 def letter_adds(origin: FileOrigin, raw: Any, reasons: Sequence[str]) -> tuple[dict[str, Any], ...]:
-    """Write the dead-letter rows of condemned records; the `add` actions of their files, one per partition.
+    """Write the dead-letter rows of poison records; the `add` actions of their files, one per partition.
 
     raw: the records as an Arrow table, in the order of their offsets, a reason for each.
     """
@@ -231,14 +233,14 @@ def letter_adds(origin: FileOrigin, raw: Any, reasons: Sequence[str]) -> tuple[d
     adds = []
     for key in sorted(set(keys.to_pylist())):
         partition, rows = DAY.of_key(key), pc.indices_nonzero(pc.equal(keys, key))
-        dead = [(0, None, "condemned", f"condemned: {reasons[row]}") for row in rows.to_pylist()]
+        dead = [(0, None, STORED, f"{STORED}: {reasons[row]}") for row in rows.to_pylist()]
         part = batch.take(rows)
         offsets = part.column("offset")
         growing = GrowingFile(origin, partition)
         letters = dead_letter_rows(part, dead, origin.tp, origin.epoch)
         growing.add(letters, offsets[0].as_py(), offsets[-1].as_py())
-        file = growing.finish(condemned_file(partition, origin.app, origin.tp, origin.epoch, uuid.uuid4().hex))
-        adds.append(add_action(file, {**origin.tags(file.offsets), "condemned": "true"}))
+        file = growing.finish(poison_file(partition, origin.app, origin.tp, origin.epoch, uuid.uuid4().hex))
+        adds.append(add_action(file, {**origin.tags(file.offsets), STORED: "true"}))
     return tuple(adds)
 
 
