@@ -169,10 +169,10 @@ def as_recorded(configuration: Routing, lake: Lake) -> Routing:
     version read them: an upgrade alone is then no switch (protocol 5.3). Where the tables cannot be read it is one: who
     reads them later waits for them, and drains by what they record."""
     try:
-        letters = lake.table(DEAD_LETTERS).view()
+        dead_letters = lake.table(DEAD_LETTERS).view()
     except TableUnreadable:
         return configuration
-    known = {} if letters is None else letters.properties
+    known = {} if dead_letters is None else dead_letters.properties
     versions = (configuration, *configuration.earlier)
     return next((one for one in versions if f"{CONFIG_PROPERTY}{one.fingerprint()}" in known), configuration)
 

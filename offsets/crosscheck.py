@@ -113,10 +113,10 @@ def verdict(
     for name, state in sorted(tables.items()):
         if problem := _problem(name, state):
             return problem
-    letters = tables.get(dead_letters)
-    if letters is None or letters.position is None:
+    last_read = tables.get(dead_letters)
+    if last_read is None or last_read.position is None:
         return _without_dead_letters(tables, dead_letters)
-    epoch = letters.position.epoch
+    epoch = last_read.position.epoch
     in_force = history.get(epoch)
     if in_force is None:
         return Stop(
@@ -125,7 +125,7 @@ def verdict(
             "its properties were changed by hand; restore them from the table's history",
         )
     if in_force == own:
-        return _in_force(tables, active, epoch, letters.position.offset)
+        return _in_force(tables, active, epoch, last_read.position.offset)
     if own in history.values():
         return Superseded(in_force)
     if behind := _behind(tables, in_force_active, epoch):
@@ -133,7 +133,7 @@ def verdict(
     known = {name: tables[name].position if name in tables else None for name in {*active, *in_force_active}}
     in_force_active = tuple(n for n in in_force_active if n not in tables or not tables[n].left_behind(epoch))
     offsets = (position.offset for name in in_force_active if (position := known.get(name)) is not None)
-    through = max(offsets, default=letters.position.offset)
+    through = max(offsets, default=last_read.position.offset)
     return Switch(epoch, in_force, through, known, in_force_active)
 
 

@@ -27,18 +27,18 @@ def is_behind(position: Position | None, offset: int) -> bool:
     return position is not None and position.offset < offset
 
 
-def spared_transactions(app: str, tp: TopicPartition, offset: int, letters: Position) -> dict[str, int]:
-    """appId -> version, of the commit to the dead letters. letters: their position, that stays what it is."""
-    return {str(AppId(app, tp, offset, "spared")): letters.epoch, str(AppId(app, tp, letters.epoch)): letters.offset}
+def spared_transactions(app: str, tp: TopicPartition, offset: int, at: Position) -> dict[str, int]:
+    """appId -> version, of the commit to the dead letters. at: their position, that stays what it is."""
+    return {str(AppId(app, tp, offset, "spared")): at.epoch, str(AppId(app, tp, at.epoch)): at.offset}
 
 
-def settled_transactions(app: str, tp: TopicPartition, offset: int, letters: Position, held: bool) -> dict[str, int]:
+def settled_transactions(app: str, tp: TopicPartition, offset: int, at: Position, held: bool) -> dict[str, int]:
     """The same of the commit that says where a spared record is."""
     spared = {str(AppId(app, tp, offset, "spared")): TOMBSTONE}
-    return poison_transactions(app, tp, offset, letters, held) | spared
+    return poison_transactions(app, tp, offset, at, held) | spared
 
 
-def poison_transactions(app: str, tp: TopicPartition, offset: int, letters: Position, held: bool) -> dict[str, int]:
+def poison_transactions(app: str, tp: TopicPartition, offset: int, at: Position, held: bool) -> dict[str, int]:
     """The same of a record that was never spared: no table can get it any more (`repair --skip`)."""
     listed = AppId(app, tp, offset, "held" if held else "skipped")
-    return {str(listed): letters.epoch, str(AppId(app, tp, letters.epoch)): letters.offset}
+    return {str(listed): at.epoch, str(AppId(app, tp, at.epoch)): at.offset}

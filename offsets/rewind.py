@@ -88,28 +88,28 @@ class Move:
     cuts: bool = False
 
 
-def next_epoch(letters: Position, positions: Mapping[str, Position], moving: Collection[str]) -> int:
+def next_epoch(dead_letters: Position, positions: Mapping[str, Position], moving: Collection[str]) -> int:
     """The epoch that every table of a partition is to reach.
 
     moving: the tables that leave their epoch whatever it is. Tables that an interrupted repair has moved already
     are there; the dead letters, which are moved last, never are.
     """
     taken = [position.epoch + (name in moving) for name, position in positions.items()]
-    return max([letters.epoch + 1, *taken])
+    return max([dead_letters.epoch + 1, *taken])
 
 
 def moves(
-    letters: str, positions: Mapping[str, Position], targets: Mapping[str, int], active: Collection[str]
+    dead_letters: str, positions: Mapping[str, Position], targets: Mapping[str, int], active: Collection[str]
 ) -> dict[str, Move]:
     """Table -> move, for one partition; empty if nothing is to be done.
 
-    positions: of every table, the dead letters' (named by `letters`) included. targets: table -> new offset, for
+    positions: of every table, the dead letters' (named by `dead_letters`) included. targets: table -> new offset, for
     the tables that must be moved; one without a position is made anew. The other active ones follow into the same
     epoch, each at its own position. If no table must be moved, one that is ahead of the dead letters' epoch shows
     that a repair was interrupted: the rest follows.
     """
-    epoch = next_epoch(positions[letters], positions, targets)
-    ahead = any(position.epoch > positions[letters].epoch for position in positions.values())
+    epoch = next_epoch(positions[dead_letters], positions, targets)
+    ahead = any(position.epoch > positions[dead_letters].epoch for position in positions.values())
     if not targets and not ahead:
         return {}
     found: dict[str, Move] = {}

@@ -18,7 +18,7 @@ def partition_keys(times: Any, unit: str) -> Any:
     return _by_width(one.width_us, one.first_us, micros) if one.width_us else _UNEVEN[unit](micros)
 
 
-def letter_keys(times: Any) -> Any:
+def dead_letter_keys(times: Any) -> Any:
     """The key of each dead letter: the day of its Kafka timestamp, or 0 for one that no table can hold.
 
     Key 0 is the same for whoever reads the record, whenever.

@@ -27,11 +27,11 @@ def unanchored(
     wanted = {}
     for fragment in result.fragments:
         tp = fragment.plan.tp
-        letters = writers.get(WriterKey(DEAD_LETTERS, tp))
-        if letters is None or owned.get(tp) != fragment.plan.ownership:
+        dead_letters = writers.get(WriterKey(DEAD_LETTERS, tp))
+        if dead_letters is None or owned.get(tp) != fragment.plan.ownership:
             continue
         for name in missing_anchors(writers, fragment):
-            wanted[WriterKey(name, tp)] = Position(letters.epoch, letters.covered)
+            wanted[WriterKey(name, tp)] = Position(dead_letters.epoch, dead_letters.covered)
     return wanted
 
 

@@ -19,7 +19,7 @@ from exporter.core.columns import NO_COLUMNS
 from exporter.core.decoder_version import FIRST_DECODER, THIRD_DECODER, Decoded, decoder_version, versions_read
 from exporter.core.shapes import (
     COUNT,
-    TO_LETTERS,
+    TO_DEAD_LETTERS,
     Constant,
     Rename,
     Shape,
@@ -50,7 +50,7 @@ DEAD_LETTERS = "dead_letters"
 """Event type and folder of the dead-letter table."""
 
 
-def letters_last(names: Iterable[str]) -> list[str]:
+def dead_letters_last(names: Iterable[str]) -> list[str]:
     """Event types in the order in which tables are read and moved: by name, the dead letters last (protocol 5.1)."""
     return sorted({*names}, key=lambda name: (name == DEAD_LETTERS, name))
 
@@ -106,7 +106,7 @@ class Routing:
     registry: str = "default"
     renames: tuple[Rename, ...] = ()
     matches: tuple[tuple[str, str], ...] = ()
-    unrouted: str = TO_LETTERS
+    unrouted: str = TO_DEAD_LETTERS
     shapes: tuple[tuple[str, Shape], ...] = ()
     constants: tuple[tuple[str, Constant], ...] = ()
 
@@ -217,7 +217,7 @@ class Routing:
     @cached_property
     def taking_unrouted(self) -> tuple[str, ...]:
         """The declared type that takes what is of no table, if one does."""
-        return () if self.unrouted in (COUNT, TO_LETTERS) else (self.unrouted,)
+        return () if self.unrouted in (COUNT, TO_DEAD_LETTERS) else (self.unrouted,)
 
     @cached_property
     def has_rules(self) -> bool:

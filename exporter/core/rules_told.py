@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from exporter.core.routing import Routing
-from exporter.core.shapes import COUNT, TO_LETTERS, Shape
+from exporter.core.shapes import COUNT, TO_DEAD_LETTERS, Shape
 
 ALL = "all types"
 
@@ -27,7 +27,7 @@ def _of_all(routing: Routing) -> Iterator[str]:
         yield f"rename {rule.match} to {rule.to}"
     if routing.unrouted == COUNT:
         yield "unrouted records are counted"
-    elif routing.unrouted != TO_LETTERS:
+    elif routing.unrouted != TO_DEAD_LETTERS:
         yield f"unrouted records go to {routing.unrouted}"
     for name, value in routing.constants:
         yield f"constant {name} = {value!r}"

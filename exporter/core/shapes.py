@@ -23,7 +23,7 @@ Constant = str | int | float | bool
 
 COUNT = "count"
 """`unrouted`: a record that no table takes is counted and stands nowhere."""
-TO_LETTERS = "dead_letter"
+TO_DEAD_LETTERS = "dead_letter"
 """`unrouted`: it is a dead letter."""
 
 _GROUP = re.compile(r"\$(?:(\d+)|\{(\w+)\}|(\$))", re.ASCII)

@@ -71,7 +71,7 @@ def emptied_by(table: MirrorTable, view: TableView, source: PinnedSource, taken:
     if table.truncates == "ignore" or "_cdc" not in source.frame().columns:
         return Emptied(table, taken)
     told = json.loads(view.properties.get("exporter.derive.mirror.truncated") or "null")
-    found = [*_letters(source, taken), *([told] if told else [])]
+    found = [*_dead_letters(source, taken), *([told] if told else [])]
     by = [_last(path) for path in table.order] or ["epoch", "offset"]
     if any(one[name] is None for one in found for name in by):
         return Emptied(table, taken, (), "a truncate does not say when it was")
@@ -81,12 +81,12 @@ def emptied_by(table: MirrorTable, view: TableView, source: PinnedSource, taken:
     return Emptied(table, taken, found)
 
 
-def _letters(source: PinnedSource, taken: Cursor) -> Sequence[Mapping[str, Any]]:
-    letters = source.lake.table("dead_letters")
-    view = letters.view()
+def _dead_letters(source: PinnedSource, taken: Cursor) -> Sequence[Mapping[str, Any]]:
+    dead_letters = source.lake.table("dead_letters")
+    view = dead_letters.view()
     if view is None:
         return ()
-    pinned = PinnedSource(source.lake, source.later, letters, view)
+    pinned = PinnedSource(source.lake, source.later, dead_letters, view)
     rows = rows_through(pinned, replace(taken, replays=pinned.now.replays))
     said = "unix_micros(try_cast(regexp_extract(reason, '^cdc_truncate:.* at ([^ ]+)$', 1) AS TIMESTAMP))"
     named = rows.where(sf.col("event_type") == sf.lit(source.name)).where("reason RLIKE '^cdc_truncate: '")

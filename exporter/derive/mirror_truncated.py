@@ -42,7 +42,7 @@ TRUNCATED_PROPERTY = "exporter.derive.mirror.truncated"
 """Of a mirror: the truncate that its rows were taken through, as JSON; not there, or empty: none."""
 TIMES = {f"{ENVELOPE}.ts": "ts", "_kafka.timestamp": "timestamp"}
 """Columns of `order` that a truncate has a value of -> where that is."""
-LETTERS = pa.schema(
+DEAD_LETTER_COLUMNS = pa.schema(
     {
         KAFKA: pa.struct([*PLACED.field(KAFKA).type, pa.field("timestamp", pa.int64())]),
         "event_type": pa.string(), "reason": pa.string(), "value": pa.binary(),
@@ -129,9 +129,10 @@ class Truncates:
         now = whole(view, source.lake.app)
         new = slices(self._looked, now)
         if new:
-            letters = arrow_rows(source.lake, DEAD_LETTERS, view, LETTERS, lambda add: may_be_within(add, new))
+            columns = DEAD_LETTER_COLUMNS
+            dead_letters = arrow_rows(source.lake, DEAD_LETTERS, view, columns, lambda add: may_be_within(add, new))
             emptied = (pc.field("event_type") == source.name) & pc.starts_with(pc.field("reason"), f"{TRUNCATED}:")
-            for rows in letters:
+            for rows in dead_letters:
                 self._found += map(_truncate, rows_within(rows, new).filter(emptied).to_pylist())
         self._looked = now
 
@@ -248,11 +249,11 @@ def _has_changes(schema: StructType) -> bool:
     return ENVELOPE in schema.names and isinstance(schema[ENVELOPE].dataType, StructType)
 
 
-def _truncate(letter: Mapping[str, Any]) -> Truncate:
-    """The truncate that a dead letter records. letter: with the columns of LETTERS."""
-    found, at = _AT.search(letter["reason"]), letter[KAFKA]
+def _truncate(dead_letter: Mapping[str, Any]) -> Truncate:
+    """The truncate that a dead letter records. dead_letter: with DEAD_LETTER_COLUMNS."""
+    found, at = _AT.search(dead_letter["reason"]), dead_letter[KAFKA]
     told = micros_of(found[1]) if found else None
-    ts = told[0] if told else _time_in(letter["value"])
+    ts = told[0] if told else _time_in(dead_letter["value"])
     return Truncate(at["topic"], at["partition"], at["epoch"] or 0, at["offset"], at["timestamp"], ts)
 
 

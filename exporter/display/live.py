@@ -120,7 +120,7 @@ def _hour(points: Sequence[Point]) -> Html:
         [
             lines({"behind": known}, "Records behind", clock),
             lines({"read": _rates(points)}, "Records read a second", clock),
-            _letters(points),
+            _dead_letters(points),
         ]
     )
 
@@ -134,7 +134,7 @@ def _rates(points: Sequence[Point]) -> list[tuple[float, float]]:
     ]
 
 
-def _letters(points: Sequence[Point]) -> Html:
+def _dead_letters(points: Sequence[Point]) -> Html:
     """New dead letters over the time of the points."""
     new = [
         (float(one.at_ms), "dead letters", float(one.dead_letters - before.dead_letters))

@@ -174,8 +174,8 @@ def _of_tables(status: Status) -> Iterator[Concern]:
 
 
 def _of_records(status: Status) -> Iterator[Concern]:
-    if letters := status.get("dead_letters", 0):
-        yield from dead_letters(letters, letters / max(letters, status["records_read"]))
+    if dead := status.get("dead_letters", 0):
+        yield from dead_letters(dead, dead / max(dead, status["records_read"]))
 
 
 def _of_others(status: Status) -> Iterator[Concern]:
@@ -221,8 +221,8 @@ def since_start(status: Status) -> list[str]:
     if "records_read" not in status:
         return []
     done = [f"{things(status['records_read'], 'record')} read", f"{things(status['rows_committed'], 'row')} committed"]
-    if letters := status.get("dead_letters"):
-        done.append(things(letters, "dead letter"))
+    if dead := status.get("dead_letters"):
+        done.append(things(dead, "dead letter"))
     left = [f"{name} {count:,}" for name, count in status.get("filtered", {}).items()]
     if unrouted := status.get("unrouted"):
         left.append(f"of no table {unrouted:,}")

@@ -20,9 +20,9 @@ def record_bytes(batch: pa.RecordBatch) -> int:
     return sum(pc.sum(pc.binary_length(column)).as_py() or 0 for column in columns)
 
 
-def wanted(batch: pa.RecordBatch, indices: pa.Array, bound: int | None, letters_bound: int | None) -> pa.Array:
+def wanted(batch: pa.RecordBatch, indices: pa.Array, bound: int | None, dead_letters_bound: int | None) -> pa.Array:
     """The rows that may still be needed, by their type's table or, if they turn out bad, by the dead letters."""
-    bounds = [limit for limit in (bound, letters_bound) if limit is not None]
+    bounds = [limit for limit in (bound, dead_letters_bound) if limit is not None]
     if not bounds:
         return indices.slice(0, 0)
     offsets = batch.column("offset").take(indices)

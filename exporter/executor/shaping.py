@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from exporter.arrow.kafka_time import US
 from exporter.arrow.own_columns import CDC_COLUMN, SHAPING_SCHEMA
+from exporter.executor.dead_letters import TRANSFORM, Dead
 from exporter.executor.extras import without_empty
-from exporter.executor.letters import TRANSFORM, Dead
 from exporter.executor.route import NO_ROWS
 from exporter.formats.decoded import DecodedBatch
 from exporter.shape.shaper import Shaper

@@ -24,16 +24,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exporter.arrow.kafka_time import held
-from exporter.arrow.keys import letter_keys
+from exporter.arrow.keys import dead_letter_keys
 from exporter.core.manifest import COPIES, FILTERED, REASON, TOMBSTONES, TYPES_OVER_MAX
 from exporter.core.order import StagingOrder
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.writers import PartitionPlan, StagedFile
 from exporter.executor.by_partition import Unsplit
+from exporter.executor.dead_letters import Dead, coordinates, dead_letter_rows
 from exporter.executor.empty import RESCUED, without_empty
 from exporter.executor.extras import Extras
 from exporter.executor.framing import Framing
-from exporter.executor.letters import Dead, coordinates, dead_letter_rows
 from exporter.executor.manifest import MANIFEST_SCHEMA, file_row
 from exporter.executor.partitioning import Partitioning
 from exporter.executor.readers import TaskReaders
@@ -157,7 +157,7 @@ class _Task:
         counts = self._counts.setdefault(tp, Counter())
         counts["records"] += batch.num_rows
         counts["bytes"] += record_bytes(batch)
-        letters_bound = plan.bounds.get(DEAD_LETTERS)
+        dead_letters_bound = plan.bounds.get(DEAD_LETTERS)
         self._placed.clear()
         # Before routing: a timestamp that Arrow cannot hold would end whatever touches it.
         batch, untimely = held(batch)
@@ -168,7 +168,7 @@ class _Task:
         schemas = self._framing.schemas(batch, tp, framed)
         dead: list[Dead] = []
         for name, indices in routed.groups.items():
-            rows = wanted(batch, indices, plan.bound(name), letters_bound)
+            rows = wanted(batch, indices, plan.bound(name), dead_letters_bound)
             if len(rows) and not self._has_room(name):
                 counts[TYPES_OVER_MAX] += len(rows)
             elif len(rows):
@@ -179,8 +179,8 @@ class _Task:
             counts[TOMBSTONES] += nulls
             empty = set(pc.indices_nonzero(sent.column("value").is_null()).to_pylist())
             dead = [row for row in dead if row[0] not in empty]
-        if letters_bound is not None:
-            self._count_filtered(DEAD_LETTERS, tp, batch, routed.counted, letters_bound)
+        if dead_letters_bound is not None:
+            self._count_filtered(DEAD_LETTERS, tp, batch, routed.counted, dead_letters_bound)
             if dead:
                 self._add_dead(batch, tp, plan, sorted(dead, key=lambda row: row[0]))
         if self._order.routing.fans_out:
@@ -257,7 +257,7 @@ class _Task:
         self._counts[tp].update(REASON + reason.partition(":")[0] for _, _, _, reason in dead)
         table = dead_letter_rows(part, dead, tp, plan.epoch)
         self._times.staged(DEAD_LETTERS, tp, part.column("timestamp"))
-        self._add_rows(DEAD_LETTERS, tp, table, letter_keys(part.column("timestamp")))
+        self._add_rows(DEAD_LETTERS, tp, table, dead_letter_keys(part.column("timestamp")))
 
     def _add_rows(self, name: str, tp: TopicPartition, table: pa.Table, keys: pa.Array) -> None:
         """Rows beyond all that this writer had, and the numbers of their partitions."""

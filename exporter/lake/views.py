@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator
 from typing import Literal
 
-from exporter.core.routing import DEAD_LETTERS, letters_last
+from exporter.core.routing import DEAD_LETTERS, dead_letters_last
 from exporter.lake.lake import Lake
 from offsets.table_log import APP_PROPERTY, TableView
 
@@ -25,7 +25,7 @@ def views_of(
     but: tables that are not read.
     """
     wanted = {*lake.event_types(), DEAD_LETTERS} if names is None else names
-    for name in letters_last(name for name in wanted if name not in but):
+    for name in dead_letters_last(name for name in wanted if name not in but):
         view = lake.table(name).view()
         if view is not None and (others == "keep" or view.properties.get(APP_PROPERTY) == lake.app):
             yield name, view

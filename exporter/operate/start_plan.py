@@ -213,8 +213,9 @@ class _Planner:
         self._ends = self.bench.topics.end_offsets(self.tps)
         self._starts = self.bench.topics.first_offsets(self.tps)
         self._marks = self.bench.topics.high_watermarks(self.tps)
-        letters = self.reading.letters
-        self._known_gaps = recorded_gaps(letters.transactions, self.bench.lake.app) if letters is not None else {}
+        dead_letters = self.reading.dead_letters
+        said = dead_letters.transactions if dead_letters is not None else {}
+        self._known_gaps = recorded_gaps(said, self.bench.lake.app)
 
     def plan(self, verdicts: Mapping[TopicPartition, Verdict]) -> StartPlan:
         firsts = self._first_offsets([tp for tp, found in verdicts.items() if isinstance(found, FirstStart)])
@@ -295,8 +296,8 @@ class _Planner:
 
     def _first_offsets(self, tps: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """Where partitions without any position begin: a topic that the tables know, at its earliest offset."""
-        letters = self.reading.letters
-        known = letters.properties if letters is not None else {}
+        dead_letters = self.reading.dead_letters
+        known = dead_letters.properties if dead_letters is not None else {}
         new = [tp for tp in tps if f"{TOPIC_PROPERTY}{tp.topic}" not in known]
         read = _Read(self._starts, self._ends, self.bench.topics)
         return {**read.first_offsets(tps), **first_position(self.settings).offsets(read, new)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-LETTERS = 0
+DEAD_LETTER = 0
 """Code of the dead-letter table; event types have 1, 2, ..."""
 EITHER = -2
 """Expected code where Spark's reader cannot be trusted to judge the value: any one table will do."""

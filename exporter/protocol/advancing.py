@@ -67,7 +67,7 @@ class Advance:
         """
         self.check_lake(reading, identities)
         if to_do.new:
-            self._anchors.anchor_dead_letters(reading.letters, to_do.new, identities)
+            self._anchors.anchor_dead_letters(reading.dead_letters, to_do.new, identities)
             return True
         if self._close_gaps(reading, to_do.drained):
             return True
@@ -90,7 +90,7 @@ class Advance:
             tp: max((state.position.offset for state in states.values() if state.position), default=-1)
             for tp, states in reading.states.items()
         }
-        check_identity(reading.letters.properties if reading.letters else {}, identities, positions)
+        check_identity(reading.dead_letters.properties if reading.dead_letters else {}, identities, positions)
         self._check_listed(reading)
         self._check_specs(reading)
 
@@ -102,9 +102,9 @@ class Advance:
 
     def _check_listed(self, reading: Reading) -> None:
         """A table that the dead letters list must still be there, with its id (protocol 5.2)."""
-        letters = reading.letters
+        dead_letters = reading.dead_letters
         by_folder = {table_folder(name): view for name, view in reading.views.items()}
-        for folder, table_id in (letters.listed_tables() if letters else {}).items():
+        for folder, table_id in (dead_letters.listed_tables() if dead_letters else {}).items():
             view = by_folder.get(folder)
             if view is None or view.table_id != table_id:
                 known = {tp: state[DEAD_LETTERS].position for tp, state in reading.states.items()}
@@ -156,10 +156,10 @@ class Advance:
         """
         present = {tp: {n: at for n, at in types.items() if at is not None} for tp, types in positions.items()}
         present = {tp: types for tp, types in present.items() if types}
-        if not present or reading.letters is None:
+        if not present or reading.dead_letters is None:
             return False
         check_truncation(self._topics, {tp: max(at.offset for at in types.values()) for tp, types in present.items()})
-        recorded = recorded_gaps(reading.letters.transactions, self._lake.app)
+        recorded = recorded_gaps(reading.dead_letters.transactions, self._lake.app)
         gaps = find_gaps(present, self._topics.first_offsets(present.keys()), recorded)
         if not self._records_gaps:
             refuse([gap for gap in gaps if not gap.recorded])

@@ -79,10 +79,10 @@ class Anchors:
         self._first_position = first_position
 
     def anchor_dead_letters(
-        self, letters: TableView | None, new: Sequence[TopicPartition], identities: Mapping[str, TopicIdentity]
+        self, dead_letters: TableView | None, new: Sequence[TopicPartition], identities: Mapping[str, TopicIdentity]
     ) -> None:
         """All partitions at once of a topic that is new to the tables; of a known one the new, at their earliest."""
-        known = letters.properties if letters is not None else {}
+        known = dead_letters.properties if dead_letters is not None else {}
         topics = {topic: identities[topic] for topic in {tp.topic for tp in new}}
         first_time = {topic: one for topic, one in topics.items() if f"{TOPIC_PROPERTY}{topic}" not in known}
         starts = {
@@ -95,7 +95,7 @@ class Anchors:
             f"{CONFIG_PROPERTY}{self.own}": self.routing.to_json(),
             **{f"{ROUTING_PROPERTY}{tp}": json.dumps({0: self.own}) for tp in anchors},
         }
-        self._commit_anchors(DEAD_LETTERS, letters, anchors, properties)
+        self._commit_anchors(DEAD_LETTERS, dead_letters, anchors, properties)
 
     def anchor_type(
         self,
@@ -191,23 +191,23 @@ class Anchors:
 
         at: where the dead letters must be. Raises Moved.
         """
-        letters = views.get(DEAD_LETTERS)
-        if letters is None:
+        dead_letters = views.get(DEAD_LETTERS)
+        if dead_letters is None:
             return False
         ids = {f"{TABLE_PROPERTY}{table_folder(name)}": view.table_id for name, view in views.items()}
-        new = {prop: table_id for prop, table_id in ids.items() if prop not in letters.properties}
+        new = {prop: table_id for prop, table_id in ids.items() if prop not in dead_letters.properties}
         if not new:
             return False
 
-        metadata = self.metadata("register", letters, {})
+        metadata = self.metadata("register", dead_letters, {})
         change = Change((), {}, metadata, properties=new)
-        self.write(DEAD_LETTERS, change, Expect(letters), lambda now: self.require_letters(now, at or {}))
+        self.write(DEAD_LETTERS, change, Expect(dead_letters), lambda now: self.require_dead_letters(now, at or {}))
         return True
 
-    def require_letters(self, letters: TableView, at: Mapping[TopicPartition, Position]) -> None:
+    def require_dead_letters(self, dead_letters: TableView, at: Mapping[TopicPartition, Position]) -> None:
         """Raises Switched if the dead letters are elsewhere (protocol 4.7)."""
         for tp, position in at.items():
-            if (now := letters.position(self.lake.app, tp)) != position:
+            if (now := dead_letters.position(self.lake.app, tp)) != position:
                 raise Switched(f"{tp}: the dead letters are at {now}, not at {position}")
 
 

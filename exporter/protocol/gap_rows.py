@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from exporter.arrow.own_columns import DEAD_LETTER_SCHEMA
-from exporter.core.routing import DEAD_LETTERS, letters_last
+from exporter.core.routing import DEAD_LETTERS, dead_letters_last
 from exporter.core.writers import StagedFile
 from exporter.errors import InvariantBroken
 from exporter.faults import Fault, point
@@ -70,19 +70,19 @@ class GapRows:
         by_type: dict[str, list[Gap]] = defaultdict(list)
         for gap in gaps:
             by_type[gap.event_type].append(gap)
-        for name in letters_last(by_type):
+        for name in dead_letters_last(by_type):
             self._move(name, views[name], by_type[name])
             point(Fault.AFTER_GAP_MOVE)
 
-    def _record(self, letters: TableView, gaps: Sequence[Gap]) -> None:
+    def _record(self, dead_letters: TableView, gaps: Sequence[Gap]) -> None:
         app = self._anchors.lake.app
         table = self._anchors.lake.table(DEAD_LETTERS)
-        positions = {gap.tp: position for gap in gaps if (position := letters.position(app, gap.tp)) is not None}
-        known = recorded_gaps(letters.transactions, app)
+        positions = {gap.tp: position for gap in gaps if (position := dead_letters.position(app, gap.tp)) is not None}
+        known = recorded_gaps(dead_letters.transactions, app)
         by_tp: dict[TopicPartition, list[Gap]] = defaultdict(list)
         for gap in gaps:
             by_tp[gap.tp].append(gap)
-        files = [self._stage(letters, tp, position, by_tp[tp]) for tp, position in sorted(positions.items())]
+        files = [self._stage(dead_letters, tp, position, by_tp[tp]) for tp, position in sorted(positions.items())]
 
         def check(now: TableView) -> None:
             if recorded_gaps(now.transactions, app) != known:
@@ -100,21 +100,21 @@ class GapRows:
             Change(
                 expected=tuple(expected),
                 positions={str(gap.app_id(app)): gap.offsets.last_offset for gap in gaps},
-                user_metadata=self._metadata("gap", letters, gaps),
+                user_metadata=self._metadata("gap", dead_letters, gaps),
                 adds=tuple(add_action(file, {**origin.tags(file.offsets), "gap": "true"}) for file, origin in files),
             ),
-            Expect(letters, app, positions, columns=True, ours=True),
+            Expect(dead_letters, app, positions, columns=True, ours=True),
             check,
         )
         for gap in gaps:
             log.error(Event.GAP_RECORDED, table=gap.event_type, partition=str(gap.tp), offsets=str(gap.offsets))
 
     def _stage(
-        self, letters: TableView, tp: TopicPartition, position: Position, mine: Sequence[Gap]
+        self, dead_letters: TableView, tp: TopicPartition, position: Position, mine: Sequence[Gap]
     ) -> tuple[StagedFile, FileOrigin]:
         """The rows of one topic partition as a file of today. mine: its gaps."""
         lake, today = self._anchors.lake, DAY.at(datetime.now(timezone.utc))
-        whose = origin(lake, DEAD_LETTERS, letters.fingerprint, tp, position.epoch, {})
+        whose = origin(lake, DEAD_LETTERS, dead_letters.fingerprint, tp, position.epoch, {})
         growing = GrowingFile(whose, today)
         first = min(gap.offsets.first_offset for gap in mine)
         growing.add(gap_table(mine), first, max(gap.offsets.last_offset for gap in mine))

@@ -58,9 +58,9 @@ def verdicts(reading: Reading, routing: Routing, app: str) -> dict[TopicPartitio
     switching: dict[str, tuple[str, ...]] = {}
     found: dict[TopicPartition, Verdict] = {}
     for tp, states in reading.states.items():
-        history, in_force = _history(tp, reading.letters, app)
-        if reading.letters and in_force and own not in history.values() and in_force not in switching:
-            switching[in_force] = recorded(reading.letters, in_force).active_with(reading.views)
+        history, in_force = _history(tp, reading.dead_letters, app)
+        if reading.dead_letters and in_force and own not in history.values() and in_force not in switching:
+            switching[in_force] = recorded(reading.dead_letters, in_force).active_with(reading.views)
         found[tp] = verdict(states, DEAD_LETTERS, history, own, active, switching.get(in_force, ()))
     return found
 
@@ -108,9 +108,9 @@ def refusal(tp: TopicPartition, found: Verdict, own: str) -> ExporterError | Non
             assert_never(found)
 
 
-def recorded(letters: TableView, fingerprint: str) -> Routing:
+def recorded(dead_letters: TableView, fingerprint: str) -> Routing:
     """The configuration that the dead letters record. Raises InvariantBroken if this version cannot run it."""
-    text = letters.properties.get(f"{CONFIG_PROPERTY}{fingerprint}")
+    text = dead_letters.properties.get(f"{CONFIG_PROPERTY}{fingerprint}")
     if text is None:
         says = f"routing configuration {fingerprint} is not recorded"
         raise InvariantBroken(Invariant.ROUTE, says, OLDER_VERSION)
@@ -123,12 +123,12 @@ def recorded(letters: TableView, fingerprint: str) -> Routing:
 
 def in_force(reading: Reading, switches: Mapping[TopicPartition, Switch]) -> dict[str, Routing]:
     """Routing fingerprint -> recorded configuration, for what has to be drained."""
-    letters = reading.views[DEAD_LETTERS]
-    return {switch.in_force: recorded(letters, switch.in_force) for switch in switches.values()}
+    dead_letters = reading.views[DEAD_LETTERS]
+    return {switch.in_force: recorded(dead_letters, switch.in_force) for switch in switches.values()}
 
 
-def _history(tp: TopicPartition, letters: TableView | None, app: str) -> tuple[Mapping[int, str], str]:
+def _history(tp: TopicPartition, dead_letters: TableView | None, app: str) -> tuple[Mapping[int, str], str]:
     """Epoch -> routing fingerprint, and the one in force; empty where there is none."""
-    position = letters.position(app, tp) if letters else None
-    history = letters.routing_history(tp) if letters else {}
+    position = dead_letters.position(app, tp) if dead_letters else None
+    history = dead_letters.routing_history(tp) if dead_letters else {}
     return history, history.get(position.epoch, "") if position else ""

@@ -164,9 +164,9 @@ class KnownTables:
             return {}
         self._identity |= identity_properties(found.identities)
         self._committer.trust_topics({topic: one.topic_id for topic, one in found.identities.items()})
-        letters = found.views[DEAD_LETTERS].transactions
-        self.poison_offsets |= {tp: poison_offsets(letters, self._app, tp) for tp in mine}
-        self.spared |= {tp: spared_offsets(letters, self._app, tp) for tp in mine}
+        dead_letters = found.views[DEAD_LETTERS].transactions
+        self.poison_offsets |= {tp: poison_offsets(dead_letters, self._app, tp) for tp in mine}
+        self.spared |= {tp: spared_offsets(dead_letters, self._app, tp) for tp in mine}
         reasons: dict[str, str] = {}
         for name, view in found.views.items():
             self._committer.trust(name, view)

@@ -60,12 +60,12 @@ class MetTypes:
                 for name, at in by_name.items()
             }
         views = {name: future.result() for name, future in done.items()}
-        letters = self._lake.table(DEAD_LETTERS).view()
-        if letters is None:
+        dead_letters = self._lake.table(DEAD_LETTERS).view()
+        if dead_letters is None:
             raise InvariantBroken(Invariant.MONOTONE, f"table {DEAD_LETTERS} is gone", "put it back")
         at = {key.tp: position for key, position in wanted.items()}
-        self._anchors.require_letters(letters, at)
-        self._anchors.register({DEAD_LETTERS: letters, **views}, at)
+        self._anchors.require_dead_letters(dead_letters, at)
+        self._anchors.register({DEAD_LETTERS: dead_letters, **views}, at)
         return views
 
     def widen(self, name: str, view: TableView, schema: str, looked_through: int) -> None:

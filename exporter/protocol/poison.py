@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 
 from exporter.arrow.kafka_time import held as held_times
-from exporter.arrow.keys import letter_keys
+from exporter.arrow.keys import dead_letter_keys
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.user_metadata import user_metadata
 from exporter.core.writers import PartitionPlan
 from exporter.errors import InvariantBroken
-from exporter.executor.letters import TYPE_STAGES, dead_letter_rows
+from exporter.executor.dead_letters import TYPE_STAGES, dead_letter_rows
 from exporter.lake.change import Change, add_action
 from exporter.lake.lake import Lake
 from exporter.lake.settling import Expect, Moved, Unseen, settled
@@ -69,12 +69,12 @@ it from being read."""
 class Poisoned:
     """A plan for one record on which its rounds end.
 
-    letters: the dead letters' position as the task knows it. checked_through: the newest version of the dead letters
+    dead_letters: their position as the task knows it. checked_through: the newest version of the dead letters
     whose operations were looked at.
     """
 
     plan: PartitionPlan
-    letters: Position
+    dead_letters: Position
     checked_through: int
 
 
@@ -152,13 +152,13 @@ def spare(lake: Lake, poisoned: Poisoned, reason: str) -> None:
 
     Raises Moved if the dead letters are not where the task thought, InvariantBroken, or whatever Delta raised.
     """
-    tp, offset, position = poisoned.plan.tp, poisoned.plan.start, poisoned.letters
-    letters = lake.table(DEAD_LETTERS).view()
-    if letters is None or offset in poison_offsets(letters.transactions, lake.app, tp):
+    tp, offset, position = poisoned.plan.tp, poisoned.plan.start, poisoned.dead_letters
+    dead_letters = lake.table(DEAD_LETTERS).view()
+    if dead_letters is None or offset in poison_offsets(dead_letters.transactions, lake.app, tp):
         return
     versions = spared_transactions(lake.app, tp, offset, position)
     metadata = _metadata(lake, "spare", tp, offset, position, poisoned.checked_through, {"reason": reason})
-    _commit(lake, letters, tp, position, Change(tuple(versions), versions, metadata), lambda _: None)
+    _commit(lake, dead_letters, tp, position, Change(tuple(versions), versions, metadata), lambda _: None)
 
 
 def settle(lake: Lake, spared: Spared, raw: Any, reason: str) -> str | None:
@@ -170,11 +170,11 @@ def settle(lake: Lake, spared: Spared, raw: Any, reason: str) -> str | None:
     raised.
     """
     app, tp, offset = lake.app, spared.tp, spared.offset
-    letters = lake.table(DEAD_LETTERS).view()
-    position = letters.position(app, tp) if letters is not None else None
-    if letters is None or position is None or offset not in spared_offsets(letters.transactions, app, tp):
+    dead_letters = lake.table(DEAD_LETTERS).view()
+    position = dead_letters.position(app, tp) if dead_letters is not None else None
+    if dead_letters is None or position is None or offset not in spared_offsets(dead_letters.transactions, app, tp):
         return None
-    held = _holder(lake, letters, spared)
+    held = _holder(lake, dead_letters, spared)
     versions = settled_transactions(app, tp, offset, position, bool(held))
 
     def check(now: TableView) -> None:
@@ -183,9 +183,9 @@ def settle(lake: Lake, spared: Spared, raw: Any, reason: str) -> str | None:
 
     says = {"reason": reason, **({"held_by": held} if held else {})}
     metadata = _metadata(lake, SETTLES, tp, offset, position, spared.checked_through, says, rows=0 if held else 1)
-    whose = origin(lake, DEAD_LETTERS, letters.fingerprint, tp, position.epoch, spared.footer)
-    adds = () if held else letter_adds(whose, raw, [reason])
-    _commit(lake, letters, tp, position, Change(tuple(versions), versions, metadata, adds), check)
+    whose = origin(lake, DEAD_LETTERS, dead_letters.fingerprint, tp, position.epoch, spared.footer)
+    adds = () if held else dead_letter_adds(whose, raw, [reason])
+    _commit(lake, dead_letters, tp, position, Change(tuple(versions), versions, metadata, adds), check)
     return held
 
 
@@ -207,7 +207,7 @@ def _metadata(
 
 def _commit(
     lake: Lake,
-    letters: TableView,
+    dead_letters: TableView,
     tp: TopicPartition,
     position: Position,
     change: Change,
@@ -217,19 +217,19 @@ def _commit(
 
     Raises Moved, or whatever Delta raised: it is tried again later, and no reading is begun again for it.
     """
-    expect = Expect(letters, lake.app, {tp: position}, columns=True, ours=True)
-    ended = settled(lake.table(DEAD_LETTERS), change, expect.check(DEAD_LETTERS, check), letters)
+    expect = Expect(dead_letters, lake.app, {tp: position}, columns=True, ours=True)
+    ended = settled(lake.table(DEAD_LETTERS), change, expect.check(DEAD_LETTERS, check), dead_letters)
     if isinstance(ended, Unseen):
         raise ended.error
 
 
-def letter_adds(origin: FileOrigin, raw: Any, reasons: Sequence[str]) -> tuple[dict[str, Any], ...]:
+def dead_letter_adds(origin: FileOrigin, raw: Any, reasons: Sequence[str]) -> tuple[dict[str, Any], ...]:
     """Write the dead-letter rows of poison records; the `add` actions of their files, one per partition.
 
     raw: the records as an Arrow table, in the order of their offsets, a reason for each.
     """
     batch, _ = held_times(raw.combine_chunks().to_batches()[0])
-    keys = letter_keys(batch.column("timestamp"))
+    keys = dead_letter_keys(batch.column("timestamp"))
     adds = []
     for key in sorted(set(keys.to_pylist())):
         partition, rows = DAY.of_key(key), pc.indices_nonzero(pc.equal(keys, key))
@@ -237,24 +237,24 @@ def letter_adds(origin: FileOrigin, raw: Any, reasons: Sequence[str]) -> tuple[d
         part = batch.take(rows)
         offsets = part.column("offset")
         growing = GrowingFile(origin, partition)
-        letters = dead_letter_rows(part, dead, origin.tp, origin.epoch)
-        growing.add(letters, offsets[0].as_py(), offsets[-1].as_py())
+        dead_letters = dead_letter_rows(part, dead, origin.tp, origin.epoch)
+        growing.add(dead_letters, offsets[0].as_py(), offsets[-1].as_py())
         file = growing.finish(poison_file(partition, origin.app, origin.tp, origin.epoch, uuid.uuid4().hex))
         adds.append(add_action(file, {**origin.tags(file.offsets), STORED: "true"}))
     return tuple(adds)
 
 
-def _holder(lake: Lake, letters: TableView, spared: Spared) -> str:
+def _holder(lake: Lake, dead_letters: TableView, spared: Spared) -> str:
     """The table that holds the record, or empty; with fan-out only the dead letters may, for the whole record.
 
     Raises Moved if a table is behind the record: a task that has it staged may still commit it there. One that the
     configuration does not fill was closed where it is.
     """
     tp, offset, routing = spared.tp, spared.offset, spared.routing
-    since, fans_out = first_epoch(letters.transactions, lake.app, tp), _fans_out(letters, lake.app, spared)
+    since, fans_out = first_epoch(dead_letters.transactions, lake.app, tp), _fans_out(dead_letters, lake.app, spared)
 
     def holds(name: str) -> bool:
-        view = letters if name == DEAD_LETTERS else lake.table(name).view()
+        view = dead_letters if name == DEAD_LETTERS else lake.table(name).view()
         if view is None or view.properties.get(APP_PROPERTY) != lake.app:
             return False
         position = view.position(lake.app, tp)
@@ -268,11 +268,11 @@ def _holder(lake: Lake, letters: TableView, spared: Spared) -> str:
         return next((name for name, found in zip(names, pool.map(holds, names), strict=True) if found), "")
 
 
-def _fans_out(letters: TableView, app: str, spared: Spared) -> bool:
+def _fans_out(dead_letters: TableView, app: str, spared: Spared) -> bool:
     """By the configuration that was in force when the record was spared: only by that one a table may have got it."""
-    epoch = letters.transactions[str(AppId(app, spared.tp, spared.offset, "spared"))]
-    fingerprint = letters.routing_history(spared.tp).get(epoch, spared.routing.fingerprint())
-    routing = spared.routing if fingerprint == spared.routing.fingerprint() else recorded(letters, fingerprint)
+    epoch = dead_letters.transactions[str(AppId(app, spared.tp, spared.offset, "spared"))]
+    fingerprint = dead_letters.routing_history(spared.tp).get(epoch, spared.routing.fingerprint())
+    routing = spared.routing if fingerprint == spared.routing.fingerprint() else recorded(dead_letters, fingerprint)
     return routing.fans_out
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from exporter.core.routing import DEAD_LETTERS, Routing, letters_last
+from exporter.core.routing import DEAD_LETTERS, Routing, dead_letters_last
 from exporter.errors import LogCleaned
 from exporter.faults import Fault, point
 from exporter.lake.accidents import AppHistory
@@ -42,7 +42,7 @@ class Reading:
     unproven: Mapping[str, LogCleaned] = field(default_factory=dict)
 
     @property
-    def letters(self) -> TableView | None:
+    def dead_letters(self) -> TableView | None:
         return self.views.get(DEAD_LETTERS)
 
 
@@ -66,7 +66,7 @@ class TablesReader:
         missed: set[str] = set()
         while True:
             # The dead letters last, as they are written last: what they say of a table was so before (5.1, 5.3).
-            *others, last = letters_last({DEAD_LETTERS, *self._event_types()} - (views.keys() - {DEAD_LETTERS}))
+            *others, last = dead_letters_last({DEAD_LETTERS, *self._event_types()} - (views.keys() - {DEAD_LETTERS}))
             with ThreadPoolExecutor(TABLE_THREADS, thread_name_prefix="tables") as pool:
                 found = [*zip(others, pool.map(self._read_table, others), strict=True)]
             found.append((last, self._read_table(last)))
@@ -145,8 +145,8 @@ class TablesReader:
         A table that somebody made in the place of one that the dead letters list is not ours: that one is missed.
         """
         if APP_PROPERTY not in view.properties:
-            letters = self._lake.table(DEAD_LETTERS).view()
-            if letters is not None and table_folder(name) in letters.listed_tables():
+            dead_letters = self._lake.table(DEAD_LETTERS).view()
+            if dead_letters is not None and table_folder(name) in dead_letters.listed_tables():
                 return False
         if name in self._routing.active_types:
             check_properties(name, view, self._lake.app)
@@ -156,5 +156,5 @@ class TablesReader:
 
 def unread_tables(views: Mapping[str, TableView]) -> set[str]:
     """Folders of the tables that the dead letters list and that were not read."""
-    letters = views.get(DEAD_LETTERS)
-    return set(letters.listed_tables() if letters else ()) - {table_folder(name) for name in views}
+    dead_letters = views.get(DEAD_LETTERS)
+    return set(dead_letters.listed_tables() if dead_letters else ()) - {table_folder(name) for name in views}

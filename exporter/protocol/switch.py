@@ -64,7 +64,7 @@ class Switcher:
         Raises, before it has changed anything, whatever stands in the way of one of the tables.
         """
         rehearse(self._anchors, views, switches, recorded)
-        letters = views[DEAD_LETTERS]
+        dead_letters = views[DEAD_LETTERS]
         by_config: dict[str, list[TopicPartition]] = defaultdict(list)
         for tp, switch in switches.items():
             by_config[switch.in_force].append(tp)
@@ -76,7 +76,7 @@ class Switcher:
             self._seal(views, name, switches, {}, identities)
         history = {
             f"{ROUTING_PROPERTY}{tp}": json.dumps(
-                {**letters.routing_history(tp), switch.next_epoch: self._anchors.own}
+                {**dead_letters.routing_history(tp), switch.next_epoch: self._anchors.own}
             )
             for tp, switch in switches.items()
         }
@@ -129,8 +129,8 @@ class Switcher:
         if self._rounds is None:
             raise InvariantBroken(Invariant.ROUTE, "who only looks drains nothing", "please report this")
         rounds, ends = self._rounds, {tp: offset + 1 for tp, offset in through.items()}
-        lake, letters = self._anchors.lake, views[DEAD_LETTERS].transactions
-        poison = {tp: poison_offsets(letters, lake.app, tp) for tp in through}
+        lake, dead_letters = self._anchors.lake, views[DEAD_LETTERS].transactions
+        poison = {tp: poison_offsets(dead_letters, lake.app, tp) for tp in through}
 
         def order(plans: Sequence[PartitionPlan]) -> StagingOrder:
             return replace(self._order(views, plans, old, poison), schemas=rounds.known(old.registry))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from exporter.core.columns import folded
 from exporter.core.routing import DEAD_LETTERS
-from exporter.core.shapes import COUNT, TO_LETTERS, Constant
+from exporter.core.shapes import COUNT, TO_DEAD_LETTERS, Constant
 from exporter.settings.format_tables import ValueFormatTable
 from exporter.settings.type_tables import TypeTable
 
@@ -14,10 +14,10 @@ from exporter.settings.type_tables import TypeTable
 def known_table(unrouted: str, types: Mapping[str, TypeTable]) -> None:
     """Where records go that no table takes."""
     if unrouted == DEAD_LETTERS:
-        raise ValueError(f"should be {TO_LETTERS}: their table is no type's")
-    if unrouted not in (TO_LETTERS, COUNT, *types):
-        raise ValueError(f"should be {TO_LETTERS}, {COUNT} or a declared event type: {', '.join(types) or 'none'}")
-    if unrouted in (TO_LETTERS, COUNT) and unrouted in types:
+        raise ValueError(f"should be {TO_DEAD_LETTERS}: their table is no type's")
+    if unrouted not in (TO_DEAD_LETTERS, COUNT, *types):
+        raise ValueError(f"should be {TO_DEAD_LETTERS}, {COUNT} or a declared event type: {', '.join(types) or 'none'}")
+    if unrouted in (TO_DEAD_LETTERS, COUNT) and unrouted in types:
         raise ValueError(f"is the name of an event type too: rename the type {unrouted}")
 
 

@@ -77,10 +77,10 @@ class Anchoring:
         """The manifest counts for nothing any more."""
         self._manifest = None
 
-    def letters_waited_for(self, writers: Writers, staying: Staying) -> list[WriterKey]:
+    def dead_letters_waited_for(self, writers: Writers, staying: Staying) -> list[WriterKey]:
         """The dead-letter writers, staged or not, that have to be committed before new types are anchored."""
-        letters = self._letters(writers, self._wanted(writers, staying))
-        return [w.key for w in letters if w.frontier > w.covered and w.claim is None and w.parked is None]
+        dead_letters = self._dead_letters(writers, self._wanted(writers, staying))
+        return [w.key for w in dead_letters if w.frontier > w.covered and w.claim is None and w.parked is None]
 
     def tick(
         self, now: float, writers: dict[WriterKey, Writer], staying: Staying, stopping: bool, held: bool = False
@@ -101,7 +101,7 @@ class Anchoring:
         if stopping:
             self._manifest = None
             return None
-        level = all(w.covered == w.frontier and w.claim is None for w in self._letters(writers, wanted))
+        level = all(w.covered == w.frontier and w.claim is None for w in self._dead_letters(writers, wanted))
         if level and not held and self._running is None and now >= self._retry_at:
             self._running = self.waking(self.pool.submit(self.anchor, wanted))
         return None
@@ -110,7 +110,7 @@ class Anchoring:
         return unanchored(writers, staying, self._manifest) if self._manifest is not None else {}
 
     @staticmethod
-    def _letters(writers: Writers, wanted: Collection[WriterKey]) -> list[Writer]:
+    def _dead_letters(writers: Writers, wanted: Collection[WriterKey]) -> list[Writer]:
         """The dead letters of the partitions: a new type is anchored at their position (protocol 3.1)."""
         return [writers[WriterKey(DEAD_LETTERS, tp)] for tp in sorted({key.tp for key in wanted})]
 

@@ -100,10 +100,10 @@ class Manifests:
         """Read all again if somebody has skipped what a partition is stuck at (`exporter repair --skip`)."""
         if not (stuck := self.rounds.trouble.stuck().keys() & {key.tp for key in writers}):
             return
-        letters = self.lake.table(DEAD_LETTERS).view()
+        dead_letters = self.lake.table(DEAD_LETTERS).view()
         for tp in stuck:
             writer = writers.get(WriterKey(DEAD_LETTERS, tp))
-            at = letters.position(self.lake.app, tp) if letters is not None else None
+            at = dead_letters.position(self.lake.app, tp) if dead_letters is not None else None
             if writer is not None and (at is None or at.epoch != writer.epoch):
                 self.read_again({tp})
 

@@ -102,10 +102,11 @@ class NextRound:
 
         The plan then passes it like every other one. Raises Moved if the dead letters are not where this task thought.
         """
-        letters = writers[WriterKey(DEAD_LETTERS, plan.tp)]
-        if letters.claim is not None:
+        dead_letters = writers[WriterKey(DEAD_LETTERS, plan.tp)]
+        if dead_letters.claim is not None:
             return False
-        at, checked_through = Position(letters.epoch, letters.covered), self.committer.checked_through(DEAD_LETTERS)
+        at = Position(dead_letters.epoch, dead_letters.covered)
+        checked_through = self.committer.checked_through(DEAD_LETTERS)
         if not self.poison.spare(self.rounds, Poisoned(plan, at, checked_through)):
             return False
         self.known.add_poison(plan.tp, plan.start)

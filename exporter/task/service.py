@@ -300,7 +300,7 @@ class Service:
             staying = {}
         fresh = due_writers(staying, leaving, self._settings.roll, self._settings.heartbeat_secs, now, occasion)
         prompt = {key.event_type for key in leaving}
-        if not held and (waited_for := self._anchoring.letters_waited_for(self._writers, self._ownership.staying)):
+        if not held and (waited_for := self._anchoring.dead_letters_waited_for(self._writers, self._ownership.staying)):
             fresh[DEAD_LETTERS] = [*dict.fromkeys([*fresh[DEAD_LETTERS], *waited_for])]
             prompt.add(DEAD_LETTERS)
         self._offers.offer(self._writers, fresh, now, leaving.keys() if held else None, prompt)

@@ -77,8 +77,8 @@ class Settling:
         self._troubles = {at: trouble for at, trouble in self._troubles.items() if at in due}
         for tp, offset in due:
             before = self._troubles.get((tp, offset), _Trouble(0, now, ""))
-            letters = writers[WriterKey(DEAD_LETTERS, tp)]
-            if letters.claim is not None or tp in again or now < before.not_before:
+            dead_letters = writers[WriterKey(DEAD_LETTERS, tp)]
+            if dead_letters.claim is not None or tp in again or now < before.not_before:
                 continue
             try:
                 checked_through = self._committer.checked_through(DEAD_LETTERS)

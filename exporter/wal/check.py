@@ -99,10 +99,10 @@ class LogCheck:
         for tp, intents in logged.items():
             for intent in intents:
                 by_type[intent.key.event_type][tp].append(intent)
-        letters = views.get(DEAD_LETTERS)
+        dead_letters = views.get(DEAD_LETTERS)
         found: dict[tuple[str, TopicPartition], LogVerdict] = {}
         for name in sorted({*views, *by_type}):
-            says = self._says(name, logged, views.get(name), letters, named or {})
+            says = self._says(name, logged, views.get(name), dead_letters, named or {})
             says = self._looked_up(name, views.get(name), says, by_type[name], name in unproven)
             counted = [i for tp in says for i in by_type[name][tp] if i.rows and i.commit_id in says[tp].live_rows]
             if name in unproven and not counted:
@@ -118,11 +118,11 @@ class LogCheck:
         name: str,
         tps: Iterable[TopicPartition],
         view: TableView | None,
-        letters: TableView | None,
+        dead_letters: TableView | None,
         named: Mapping[tuple[str, TopicPartition], int],
     ) -> dict[TopicPartition, TableSays]:
         """What one table says of each partition."""
-        common = _positions(letters, self._lake.app)[0] if letters is not None else {}
+        common = _positions(dead_letters, self._lake.app)[0] if dead_letters is not None else {}
         epochs = {tp: common[tp].epoch if tp in common else 0 for tp in tps}
         if view is None:
             return {tp: TableSays(None, None, epoch) for tp, epoch in epochs.items()}

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from exporter.core.routing import Routing
-from exporter.executor.letters import coordinates
+from exporter.executor.dead_letters import coordinates
 from exporter.executor.route import Router
 from exporter.executor.stage import located
 from exporter.formats.decoder import Decoder

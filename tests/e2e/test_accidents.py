@@ -120,7 +120,7 @@ def restore_over_optimize(e: Export, spark: Any, first: dict[str, int]) -> None:
     sql(e, spark, "OPTIMIZE {order}")
 
 
-def restore_letters(e: Export, spark: Any, first: dict[str, int]) -> None:
+def restore_dead_letters(e: Export, spark: Any, first: dict[str, int]) -> None:
     """To its creation: without rows, and without the list of tables that it recorded afterwards."""
     sql(e, spark, "RESTORE TABLE {dead_letters} TO VERSION AS OF 0")
 
@@ -154,7 +154,7 @@ ACCIDENTS = [
     seldom(insert_overwrite, "WRITE", restore, "order", id="insert_overwrite"),
     seldom(overwrite_one_day, "WRITE", restore_by_time, "order", id="overwrite_one_day"),
     seldom(replace_where, "WRITE", restore_over_optimize, "order", id="replace_where"),
-    pytest.param(truncate, "TRUNCATE", restore_letters, DEAD_LETTERS, id="truncate"),
+    pytest.param(truncate, "TRUNCATE", restore_dead_letters, DEAD_LETTERS, id="truncate"),
     seldom(replace_table, "CREATE OR REPLACE TABLE AS SELECT", restore, "order", id="replace_table"),
 ]
 """What happens to `click`, its name in the log, what happens to another table, that table."""

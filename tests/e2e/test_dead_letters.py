@@ -14,8 +14,8 @@ from exporter.errors import ConfigError
 from exporter.faults import Fault
 from exporter.lake.lake import Lake
 from exporter.operate.chosen import parse_ranges
-from exporter.operate.letters.letters import Chosen, counts, shown_rows
-from exporter.operate.letters.replay import Replay
+from exporter.operate.dead_letters.listing import Chosen, counts, shown_rows
+from exporter.operate.dead_letters.replay import Replay
 from exporter.operate.maintain.sweep import sweep
 from exporter.operate.report import facts as report
 from exporter.operate.report.page import report_page
@@ -138,7 +138,8 @@ def test_two_replays_at_once_and_an_exporter_beside_them_leave_each_row_once(
 ) -> None:
     """Nothing is swept from under a replay, commits beside it do not stop it, and of two the second one notices."""
     meanwhile: list[Callable[[], Any]] = []
-    monkeypatch.setattr("exporter.operate.letters.feed.point", lambda fault: meanwhile.pop()() if meanwhile else None)
+    feeding = "exporter.operate.dead_letters.feed.point"
+    monkeypatch.setattr(feeding, lambda fault: meanwhile.pop()() if meanwhile else None)
     lake = fixed.lake(spark)
     assert told(replay_of(fixed, spark), apply=False) == {("would be fed", "click"): 20, ("still bad", "not_utf8"): 30}
     assert fixed.placed() == places(DEAD_LETTERS)
@@ -181,7 +182,7 @@ def check_that_the_report_tells_of_it(e: Export, lake: Lake) -> None:
     assert exported and all(one.oldest_ms is not None and 0 < one.oldest_ms <= one.at_ms for one in exported)
     live = {name: len(e.table(name).file_uris()) for name in e.tables()}
     assert {name: sum(one.files for one in found.days if one.event_type == name) for name in live} == live
-    assert [(one.code, one.rows) for one in found.letters] == [("not_utf8", 31)]
+    assert [(one.code, one.rows) for one in found.dead_letters] == [("not_utf8", 31)]
     nowhere = report.facts(lake, e.with_(brokers=["127.0.0.1:1"]).settings())
     assert {one.lag for one in nowhere.places} == {None} and "no lag is shown" in nowhere.notes[0].what
     assert "not_utf8" in report_page(nowhere)
@@ -189,11 +190,11 @@ def check_that_the_report_tells_of_it(e: Export, lake: Lake) -> None:
 
 def check_that_the_audit_still_sees_doubles(e: Export, spark: Any) -> None:
     """A row twice in its table, and one in the dead letters and in a table that no replay has touched, are findings."""
-    click, order, letters = (e.sql_name(name) for name in ("click", "order", DEAD_LETTERS))
+    click, order, dead_letters = (e.sql_name(name) for name in ("click", "order", DEAD_LETTERS))
     spark.sql(f"INSERT INTO {click} SELECT * FROM {click} WHERE _kafka.partition = 0 AND _kafka.offset = 1")
     spark.sql(
-        f"INSERT INTO {letters} SELECT o._kafka, l.key, l.value, l.headers, l.stage, l.reason, l.event_type, "
-        f"l.first_offset, l.last_offset, l.day FROM {order} o JOIN {letters} l ON o._kafka.partition = 0 "
+        f"INSERT INTO {dead_letters} SELECT o._kafka, l.key, l.value, l.headers, l.stage, l.reason, l.event_type, "
+        f"l.first_offset, l.last_offset, l.day FROM {order} o JOIN {dead_letters} l ON o._kafka.partition = 0 "
         "AND o._kafka.offset = 3 AND l._kafka.partition = 0 AND l._kafka.offset = 2"
     )
     audited = e.audit(spark)

@@ -16,8 +16,8 @@ from exporter.errors import InvariantBroken
 from exporter.kafka.topics import FirstPosition
 from exporter.lake.lake import Lake
 from exporter.operate.chosen import parse_ranges
-from exporter.operate.letters.letters import Chosen
-from exporter.operate.letters.replay import Replay
+from exporter.operate.dead_letters.listing import Chosen
+from exporter.operate.dead_letters.replay import Replay
 from exporter.operate.repair.repair import repair
 from tests.support.lakes import DDL, Export, Exports, event
 from tests.support.services import make_again
@@ -69,7 +69,7 @@ def test_rows_of_a_replay_below_the_cursor_come_once_wherever_their_files_went(e
     e.send({0: [event("click", number) for number in range(41, 51)]})
     e.run(spark)
     job = opened(e, spark)
-    assert (job.run().rows, job.status().behind) == (0, {"click": 26}), "offsets 0..24 hold letters only, by now"
+    assert (job.run().rows, job.status().behind) == (0, {"click": 26}), "offsets 0..24 hold dead letters only, by now"
     replayed(e, spark, "0:5-10,0:20-30")
     e.table("click").optimize.compact()
     e.table("click").delete("id = 8")

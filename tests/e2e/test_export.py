@@ -129,8 +129,8 @@ def test_every_kind_of_bad_record_is_a_dead_letter_once_with_its_coordinates_and
     e.send({0: records})
     e.run(spark)
     assert wrong_places(e) == {}
-    letters = e.rows(DEAD_LETTERS)
-    for number, (row, (record, stage, reason, event_type)) in enumerate(zip(letters, BAD, strict=True)):
+    dead_letters = e.rows(DEAD_LETTERS)
+    for number, (row, (record, stage, reason, event_type)) in enumerate(zip(dead_letters, BAD, strict=True)):
         assert (row["_kafka"]["topic"], row["_kafka"]["partition"]) == (e.topic, 0)
         assert row["_kafka"]["offset"] == 2 * number + 1
         assert row["_kafka"]["timestamp"] == NOON
@@ -347,13 +347,13 @@ def test_the_row_of_a_poison_record_may_be_ahead_of_the_positions(exports: Expor
     with e.going(spark), e.bench(spark) as bench:
         e.send({0: mixed(1, first=9)})
         wait_until(lambda: set(e.positions().values()) == {(0, 9)}, 60, "all positions at 9")
-        ahead, letters = TopicPartition(e.topic, 0), bench.lake.table(DEAD_LETTERS)
+        ahead, dead_letters = TopicPartition(e.topic, 0), bench.lake.table(DEAD_LETTERS)
         app_id = str(AppId(e.app, ahead, 0, "condemned"))
         path = str(DataFile(partition_of(NOON.date()), e.app, ahead, 0, 14, "row"))
         row = StagedFile(path, OffsetRange(14, 14), 1, 1)
-        letters.store.write_once(row.path, b"r")  # what a commit names is synced, so it has to be there
-        said = {"commit_id": "c", "action": "condemn", "app": e.app, "checked_through": letters.view().version}
-        letters.commit(Change((app_id,), {app_id: 14}, said, (add_action(row, {}),)), lambda view: None)
+        dead_letters.store.write_once(row.path, b"r")  # what a commit names is synced, so it has to be there
+        said = {"commit_id": "c", "action": "condemn", "app": e.app, "checked_through": dead_letters.view().version}
+        dead_letters.commit(Change((app_id,), {app_id: 14}, said, (add_action(row, {}),)), lambda view: None)
         e.send({0: mixed(3, first=10)})
         wait_until(lambda: set(e.positions().values()) == {(0, 12)}, 60, "all positions at 12")
     e.run(spark)

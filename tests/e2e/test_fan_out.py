@@ -11,8 +11,8 @@ import pytest
 
 from exporter.core.routing import DEAD_LETTERS
 from exporter.faults import Fault
-from exporter.operate.letters.letters import Chosen
-from exporter.operate.letters.replay import Replay
+from exporter.operate.dead_letters.listing import Chosen
+from exporter.operate.dead_letters.replay import Replay
 from tests.support.lakes import Export, Exports, bad, event
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -88,7 +88,7 @@ def test_a_record_is_once_in_each_table_that_takes_it(
     assert counted(later, DEAD_LETTERS) == service.totals.filtered[DEAD_LETTERS] == 2
     assert service.totals.skipped == 0
     with monkeypatch.context() as patch, pytest.raises(Ended):
-        patch.setattr("exporter.operate.letters.feed.point", ended_between_tables)
+        patch.setattr("exporter.operate.dead_letters.feed.point", ended_between_tables)
         replayed(later, spark)
     assert sorted_places(later) == {**places, (0, 8): ["click", DEAD_LETTERS]}, "the first of two tables has it"
     bad_ones = {("still bad", "not_json"): 1, ("still bad", "type_mismatch"): 2}

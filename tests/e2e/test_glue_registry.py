@@ -101,11 +101,11 @@ def test_avro_that_is_compressed_becomes_rows_and_what_is_damaged_dead_letters(
     export.run(spark)
     assert rows_of(export) == {0: [1, 1, 3], 1: [4, 3]}
     assert [row["note"] for row in export.rows("Order")] == [None, None, "x" * 5_000, None, "x" * 5_000]
-    letters = {row["_kafka"]["offset"]: row for row in export.rows(DEAD_LETTERS)}
+    dead_letters = {row["_kafka"]["offset"]: row for row in export.rows(DEAD_LETTERS)}
     codes = ["unknown_schema_id", "not_framed", "bad_zlib", "bad_zlib", "not_framed", "not_framed"]
-    assert [letters[at]["reason"].partition(":")[0] for at in range(1, 7)] == codes and len(letters) == 6
-    assert [letters[at]["value"] for at in range(2, 7)] == damaged
-    assert str(UUID(bytes=(lost.value or b"")[2:18])) in letters[1]["reason"]
+    assert [dead_letters[at]["reason"].partition(":")[0] for at in range(1, 7)] == codes and len(dead_letters) == 6
+    assert [dead_letters[at]["value"] for at in range(2, 7)] == damaged
+    assert str(UUID(bytes=(lost.value or b"")[2:18])) in dead_letters[1]["reason"]
     assert {first, second} < {*pinned(export)}
     report = export.audit(spark)
     assert report.clean and report.checked == 11, report
@@ -160,7 +160,7 @@ def test_protobuf_and_json_schema_are_of_the_type_that_their_frame_says(
     e.run(spark)
     assert [row["id"] for row in e.rows("Zero")] == [7] and [row["sku"] for row in e.rows("Line")] == ["s"]
     assert [row["id"] for row in e.rows("Order")] == [9] and [row["id"] for row in e.rows("Click")] == [5]
-    (letter,) = e.rows(DEAD_LETTERS)
-    assert letter["reason"] == f"unresolvable_schema: id {proto}: its file has no message 3"
+    (dead_letter,) = e.rows(DEAD_LETTERS)
+    assert dead_letter["reason"] == f"unresolvable_schema: id {proto}: its file has no message 3"
     report = e.audit(spark)
     assert report.clean and report.checked == 5, report

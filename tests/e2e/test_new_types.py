@@ -142,9 +142,9 @@ def test_each_hostile_name_has_a_table_that_every_reader_reads_or_its_records_ar
         with duckdb.connect() as connection:
             connection.register("exported", e.table(name).to_pyarrow_dataset())
             assert connection.execute("SELECT _rescued FROM exported").fetchall() == [(e.rows(name)[0]["_rescued"],)]
-    letters = e.rows(DEAD_LETTERS)
-    assert [row["event_type"] for row in letters] == [*BAD_NAMES, None]
-    assert {row["reason"].split(":")[0] for row in letters[:-1]} == {"bad_type_name"}
+    dead_letters = e.rows(DEAD_LETTERS)
+    assert [row["event_type"] for row in dead_letters] == [*BAD_NAMES, None]
+    assert {row["reason"].split(":")[0] for row in dead_letters[:-1]} == {"bad_type_name"}
     e.send({0: [named(name, name) for name in good]})
     assert e.run(spark).totals.records == len(good)
     assert wrong_places(e) == {}

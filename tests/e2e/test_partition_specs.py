@@ -24,7 +24,7 @@ from exporter.errors import ConfigError, InvariantBroken
 from exporter.kafka.topics import FirstPosition
 from exporter.local.broker import create_topic
 from exporter.operate.check.check import check_tables
-from exporter.operate.letters.replay import Replay
+from exporter.operate.dead_letters.replay import Replay
 from exporter.operate.maintain.maintain import Maintenance, MaintenanceLimits
 from exporter.operate.repair.repair import repair
 from exporter.operate.report.facts import facts
@@ -278,9 +278,11 @@ def test_a_table_stays_as_it_was_made(lake: Export, spark: Any) -> None:
 def test_a_replayed_dead_letter_goes_where_its_table_has_it(lake: Export, spark: Any) -> None:
     """By the spec of the table, in files of the replay's own."""
     at = {"type": "late", "at": "2026-01-31T23:30:00Z", "id": 7, "country": "a%b"}
-    letters = [Record(DEAD_LETTERS.encode(), json.dumps({**at, "id": number}).encode(), timestamp_ms=1_769_860_800_000)
-               for number in range(3)]  # fmt: skip
-    lake.send({0: letters})
+    dead_letters = [
+        Record(DEAD_LETTERS.encode(), json.dumps({**at, "id": number}).encode(), timestamp_ms=1_769_860_800_000)
+        for number in range(3)
+    ]
+    lake.send({0: dead_letters})
     lake.run(spark)
     e = replace(
         lake, types={**TYPES, "late": "id BIGINT, country STRING"},

@@ -19,7 +19,7 @@ import pytest
 
 from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import DependencyUnreachable, FoundProblem, InvariantBroken
-from exporter.operate.letters.replay import Replay
+from exporter.operate.dead_letters.replay import Replay
 from exporter.registry.pins import Pins
 from exporter.stores.file import FileStore
 from offsets.ranges import TopicPartition
@@ -86,9 +86,9 @@ def test_schemas_are_recorded_and_ids_that_nobody_knows_are_dead_letters(
     export.run(spark)
     assert ids_in(export) == {0: [1, 2, 3], 1: [4, 5, 6]}
     assert [row["note"] for row in export.rows("Order")] == [None, "x", None, None, None, None]
-    letters = export.rows(DEAD_LETTERS)
-    assert [(row["_kafka"]["partition"], row["_kafka"]["offset"]) for row in letters] == [(1, 1), (1, 3)]
-    assert {row["reason"] for row in letters} == {f"unknown_schema_id: {UNKNOWN}"}
+    dead_letters = export.rows(DEAD_LETTERS)
+    assert [(row["_kafka"]["partition"], row["_kafka"]["offset"]) for row in dead_letters] == [(1, 1), (1, 3)]
+    assert {row["reason"] for row in dead_letters} == {f"unknown_schema_id: {UNKNOWN}"}
     pins = pins_of(export)
     assert pins.ids() == [1, 2, UNKNOWN] and pins.read(UNKNOWN).unknown == {TopicPartition(export.topic, 1): 4}
     assert export.tables() == ["Order", DEAD_LETTERS]
@@ -170,8 +170,9 @@ def test_what_connect_and_confluent_s_newest_clients_write_is_exported(
     e.run(spark)
     rows = [(row["id"], row["due"], row["price"]) for row in e.rows("Order")]
     assert rows == [(n, date(2024, 2, 29), Decimal(256 + n).scaleb(-2)) for n in (1, 2, 4)]
-    (letter,) = e.rows(DEAD_LETTERS)
-    assert letter["_kafka"]["offset"] == 2 and letter["reason"].startswith("not_framed: the header __value_schema_id")
+    (dead_letter,) = e.rows(DEAD_LETTERS)
+    assert dead_letter["_kafka"]["offset"] == 2
+    assert dead_letter["reason"].startswith("not_framed: the header __value_schema_id")
     assert pins_of(e).ids()[0] == number and len(pins_of(e).ids()) == 2
     report = e.audit(spark)
     assert report.clean and report.checked == 4, report

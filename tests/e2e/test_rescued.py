@@ -13,8 +13,8 @@ import pytest
 from exporter.core.routing import DEAD_LETTERS
 from exporter.derive.jobs import jobs_of
 from exporter.lake.lake import Lake
-from exporter.operate.letters.letters import Chosen
-from exporter.operate.letters.replay import Replay
+from exporter.operate.dead_letters.listing import Chosen
+from exporter.operate.dead_letters.replay import Replay
 from tests.support import naive
 from tests.support.documents import differences, documents
 from tests.support.envelope_samples import POSTGRES, UNAVAILABLE, changed, text

@@ -54,14 +54,14 @@ class Case:
 def fates(e: Export, cases: Sequence[Case]) -> None:
     """Each case is where it has to be, and nowhere else; the topic has nothing but the cases, in partition 0."""
     rows = {name: {row["_kafka"]["offset"]: row for row in e.rows(name)} for name in e.tables() if name != DEAD_LETTERS}
-    letters: dict[int, list[tuple[str, str]]] = {}
+    dead_letters: dict[int, list[tuple[str, str]]] = {}
     for row in e.rows(DEAD_LETTERS):
-        letters.setdefault(row["_kafka"]["offset"], []).append((row["event_type"] or "", row["reason"]))
+        dead_letters.setdefault(row["_kafka"]["offset"], []).append((row["event_type"] or "", row["reason"]))
     wrong = []
     for offset, case in enumerate(cases):
         held = {name: of_table[offset] for name, of_table in rows.items() if offset in of_table}
         seen = {name: {column: held[name].get(column) for column in case.rows.get(name, {})} for name in held}
-        found, dead = sorted(letters.get(offset, [])), sorted(case.dead)
+        found, dead = sorted(dead_letters.get(offset, [])), sorted(case.dead)
         told = [of == name and text.startswith(why) for (of, text), (name, why) in zip(found, dead, strict=False)]
         if seen != case.rows or len(found) != len(dead) or not all(told):
             wrong.append(f"{case.value!r}: is {seen} and {found}, should be {case.rows} and {dead}")

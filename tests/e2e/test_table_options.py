@@ -10,8 +10,8 @@ import pytest
 
 from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import ConfigError
-from exporter.operate.letters.letters import Chosen
-from exporter.operate.letters.replay import Replay
+from exporter.operate.dead_letters.listing import Chosen
+from exporter.operate.dead_letters.replay import Replay
 from exporter.workbench import open_workbench
 from tests.support.lakes import DDL, Export, Exports, bad, delete_before, event
 from tests.support.services import Record

@@ -21,8 +21,8 @@ from exporter.derive.jobs import jobs_of
 from exporter.errors import ConfigError, InvariantBroken
 from exporter.lake.lake import Lake
 from exporter.operate.chosen import parse_ranges
-from exporter.operate.letters.letters import Chosen
-from exporter.operate.letters.replay import Replay
+from exporter.operate.dead_letters.listing import Chosen
+from exporter.operate.dead_letters.replay import Replay
 from tests.support.lakes import DDL, NOON, Export, Exports, event, millis, mixed
 from tests.support.pages import PageExport
 from tests.support.processes import ROOT

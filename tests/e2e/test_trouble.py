@@ -109,10 +109,10 @@ def skipped(e: Export, spark: Any, offsets: str, apply: bool) -> list[RepairRow]
 def spared(e: Export, spark: Any, tp: TopicPartition, offset: int) -> None:
     """What a task commits whose rounds end on the record."""
     with e.bench(spark) as bench:
-        letters = bench.lake.table(DEAD_LETTERS).view()
-        at = letters.position(e.app, tp)
+        dead_letters = bench.lake.table(DEAD_LETTERS).view()
+        at = dead_letters.position(e.app, tp)
         plan = PartitionPlan(tp, 0, 0, offset, offset + 1, {})
-        spare(bench.lake, Poisoned(plan, at, letters.version), "it ends its task")
+        spare(bench.lake, Poisoned(plan, at, dead_letters.version), "it ends its task")
 
 
 @pytest.mark.long

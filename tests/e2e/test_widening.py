@@ -12,7 +12,7 @@ import pytest
 from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import ConfigError, FoundProblem
 from exporter.operate.check.check import check_tables
-from exporter.operate.letters.replay import Replay
+from exporter.operate.dead_letters.replay import Replay
 from exporter.operate.start_plan import start_plan
 from tests.support.lakes import Export, Exports, crashed_after, event, struck
 from tests.support.services import Record

@@ -150,7 +150,7 @@ class DeriveWorld:
             decodes = self.scope.log[new].islower() or last_replay(dict(txns), APP, TP) > 0
             more = [(topic, new, position.epoch, 0)] if decodes else []
             yield f"exports {new}", process, (self._next(world[0], {_id(position.epoch): new}, more), target)
-        for offset in self._letters(world[0], topic, position.offset):
+        for offset in self._dead_letters(world[0], topic, position.offset):
             last = last_replay(dict(txns), APP, TP) + 1
             more = [(topic, offset, position.epoch, last)]
             put = self._next(world[0], {_id(last, "replay"): offset}, more)
@@ -170,7 +170,7 @@ class DeriveWorld:
         if drops:
             yield "dropped and made anew", (SOURCE, restores, rebases, drops - 1), (self.made(number + 1, 0), target)
 
-    def _letters(self, source: State, topic: int, position: int) -> list[int]:
+    def _dead_letters(self, source: State, topic: int, position: int) -> list[int]:
         """Dead letters at or below the position; the export decodes what comes later by itself."""
         there = {offset for one, offset, *_ in source[3] if one == topic}
         return [at for at, kind in enumerate(self.scope.log[: position + 1]) if kind.isupper() and at not in there]

@@ -430,10 +430,10 @@ class EvolveWorld:
 
     def show(self, tables: State) -> str:
         """The tables in one line."""
-        (at, rows, columns), (letters_at, letters) = tables
+        (at, rows, columns), (dead_letters_at, dead_letters) = tables
         of_a = " ".join(f"{p}/{offset}{self.shown(one)}" for p, offset, one in rows)
-        of_d = " ".join(f"{p}/{offset}" for p, offset in letters)
-        return f"A={at[0]},{at[1]}[{of_a}] {self.shown(columns)} D={letters_at[0]},{letters_at[1]}[{of_d}]"
+        of_d = " ".join(f"{p}/{offset}" for p, offset in dead_letters)
+        return f"A={at[0]},{at[1]}[{of_a}] {self.shown(columns)} D={dead_letters_at[0]},{dead_letters_at[1]}[{of_d}]"
 
 
 def _compact(writer: Writer, claim: State | None) -> State:

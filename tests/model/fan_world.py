@@ -28,14 +28,14 @@ ROUTING = Routing(
     matches=(("A", "ac?"), ("C", "a?c")),
     unrouted=COUNT,
 )
-ROW, LETTER, LEFT_OUT = "row", "letter", "left out"
+ROW, DEAD_LETTER, LEFT_OUT = "row", "dead letter", "left out"
 KINDS = {
     "A": ("a", {"A": ROW}),
     "b": ("ac", {"A": ROW, "C": ROW}),
     "f": ("ac", {"A": ROW, "C": LEFT_OUT}),
     "g": ("ac", {"A": LEFT_OUT, "C": LEFT_OUT}),
-    "l": ("ac", {"A": LETTER, "C": ROW}),
-    "L": ("ac", {"A": LETTER, "C": LETTER}),
+    "l": ("ac", {"A": DEAD_LETTER, "C": ROW}),
+    "L": ("ac", {"A": DEAD_LETTER, "C": DEAD_LETTER}),
     "u": ("u", {"D": LEFT_OUT}),
     "n": ("C", {"D": LEFT_OUT}),
     "D": ("", {"D": ROW}),
@@ -73,10 +73,10 @@ class FanWorld(Others):
         text, decided = KINDS.get(kind, ("", {}))
         tables = ROUTING.tables_of(text)
         if name != "D":
-            return [decided.get(name, ROW)] if name in tables and decided.get(name) != LETTER else []
+            return [decided.get(name, ROW)] if name in tables and decided.get(name) != DEAD_LETTER else []
         if not tables:
             return [LEFT_OUT] if text and ROUTING.unrouted == COUNT else [ROW] * bool(decided)
-        return [ROW for one in tables if decided.get(one) == LETTER]
+        return [ROW for one in tables if decided.get(one) == DEAD_LETTER]
 
     def integrated(self, writers: State, round_: State) -> tuple[str, State, int]:
         """What is integrated between a freeze and its landing matters for the counts: no order is left out."""
@@ -105,5 +105,5 @@ def due_in(name: str, kind: str) -> list[str]:
     """What a record has to be in a table, by the table above alone."""
     decided = KINDS.get(kind, ("", {}))[1]
     if name == "D":
-        return [*(ROW for fate in decided.values() if fate == LETTER), *([decided["D"]] if "D" in decided else [])]
-    return [decided[name]] if decided.get(name, LETTER) != LETTER else []
+        return [*(ROW for fate in decided.values() if fate == DEAD_LETTER), *([decided["D"]] if "D" in decided else [])]
+    return [decided[name]] if decided.get(name, DEAD_LETTER) != DEAD_LETTER else []

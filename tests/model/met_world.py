@@ -78,7 +78,7 @@ class MetWorld(SwitchWorld):
         position = world[0][index][0]
         if index == self.met:
             return (position, (self.there or position is not None, world[3]))
-        return (position, world[1:3] if index == self.letters else None)
+        return (position, world[1:3] if index == self.dead_letters else None)
 
     def reading(self, world: State) -> State:
         return tuple(self.entry(world, index) for index in self.order())
@@ -94,7 +94,7 @@ class MetWorld(SwitchWorld):
                 continue
             unused = index == self.met and self.takes[config] and position is not None and position[1] == anchor
             states[self.types[index]] = crosscheck.TableState(self.live(position), unused=unused)
-            history = dict(recorded[0]) if index == self.letters else history
+            history = dict(recorded[0]) if index == self.dead_letters else history
         in_force = history.get(max(history), OLD) if history else OLD
         active, in_force_active = (
             (*self.active[one], *([MET] if exists and self.takes[one] else [])) for one in (config, in_force)
@@ -107,7 +107,7 @@ class MetWorld(SwitchWorld):
         yield from super().steps(task, world)
 
     def decided(self, config: str, seen: State, found: crosscheck.Verdict) -> Any:
-        exists, listed = self._of(seen, self.met)[1][0], self._of(seen, self.letters)[1][1]
+        exists, listed = self._of(seen, self.met)[1][0], self._of(seen, self.dead_letters)[1][1]
         if isinstance(found, crosscheck.Agree) and exists and not listed:
             return (config, LISTS, (), ())
         if isinstance(found, crosscheck.Agree) and found.unanchored:
@@ -119,7 +119,7 @@ class MetWorld(SwitchWorld):
         in_force, epoch, through, known = task[3]
         if MET not in found.positions:
             known = (*known[: self.met], (epoch + 1, through), *known[self.met + 1 :])
-        return (*task[:3], (in_force, epoch, through, known, self._of(seen, self.letters)[1][1]))
+        return (*task[:3], (in_force, epoch, through, known, self._of(seen, self.dead_letters)[1][1]))
 
     def drains(self, name: str, in_force: str) -> bool:
         return name == MET or super().drains(name, in_force)
@@ -130,7 +130,7 @@ class MetWorld(SwitchWorld):
         config, _, _, known = task
         mine = known[self.met]
         waits = mine is None or mine[0] == ANCHORED
-        offset = known[self.letters][1]
+        offset = known[self.dead_letters][1]
         first = next((o for o, name in enumerate(self.routes[config]) if name == MET and o > offset), None)
         if waits and first is not None and self.takes[config]:
             yield self._lists(task, world) if mine else self._anchors(task, world)
@@ -146,7 +146,7 @@ class MetWorld(SwitchWorld):
     def _anchors(self, task: State, world: State) -> Step:
         """C gets a position where the dead letters are, as this task knows them, or keeps the one that it has."""
         config, _, _, known = task
-        epoch, offset = known[self.letters]
+        epoch, offset = known[self.dead_letters]
         position = world[0][self.met][0]
         left_behind = position is not None and position[1] == world[3] and position[0] < epoch
         after = world
@@ -162,20 +162,20 @@ class MetWorld(SwitchWorld):
     def _lists(self, task: State, world: State) -> Step:
         """The dead letters must be in the task's epoch, and list the table, before it is written."""
         config, _, _, known = task
-        if self.letters_epoch(world) != known[self.letters][0]:
+        if self.dead_letters_epoch(world) != known[self.dead_letters][0]:
             return "the dead letters are in another epoch: switched", (config, READS, (), ()), world
         memory = (*known[: self.met], known[self.met][1:], *known[self.met + 1 :])
         return f"{MET} is listed", (config, RUNS, (), memory), (*world[:2], True, world[3])
 
-    def letters_epoch(self, world: State) -> int:
-        return int(world[0][self.letters][0][0])
+    def dead_letters_epoch(self, world: State) -> int:
+        return int(world[0][self.dead_letters][0][0])
 
     # -- sealing
 
     def seal(
         self, world: State, index: int, expected: State | None, epoch: int, through: int, config: str, *more: Any
     ) -> State | None:
-        if index == self.letters and world[2] != more[0]:
+        if index == self.dead_letters and world[2] != more[0]:
             return None
         after = super().seal(world, index, expected, epoch, through, config)
         return (*after[:3], through) if after is not None and index == self.met else after
@@ -186,7 +186,7 @@ class MetWorld(SwitchWorld):
         """C counts while the configuration in force fills it, in the epoch of the dead letters."""
         in_force = world[1][-1][1]
         met = world[0][self.met][0]
-        counts = met is not None and self.takes[in_force] and met[0] >= self.letters_epoch(world)
+        counts = met is not None and self.takes[in_force] and met[0] >= self.dead_letters_epoch(world)
         others = all(table[0][1] >= offset for index, table in enumerate(world[0]) if index != self.met)
         return others and (not counts or met[1] >= offset)
 

@@ -247,9 +247,9 @@ class PoisonWorld(SharedSteps):
             raise RuntimeError("a position vanished")
         return found
 
-    def listed(self, letters: State) -> tuple[bool, bool]:
+    def listed(self, dead_letters: State) -> tuple[bool, bool]:
         """Whether the record is poison, and whether it is so far only spared."""
-        txns = dict(letters[1])
+        txns = dict(dead_letters[1])
         return RECORD in poison_offsets(txns, APP, TP), RECORD in spared_offsets(txns, APP, TP)
 
     def moved(self, table: State, move: rewind.Move) -> dict[str, int]:

@@ -56,7 +56,7 @@ class ReadingWorld(SharedSteps):
         return self._others(world) if process == OTHERS else self._mine(process, world)
 
     def _others(self, world: State) -> Iterator[Step]:
-        owner, takes, position, rows, letters, poison = world
+        owner, takes, position, rows, dead_letters, poison = world
         if owner == NOBODY:
             yield "is assigned the partition", OTHERS, (THEIRS, *world[1:])
         if owner != THEIRS:
@@ -64,13 +64,13 @@ class ReadingWorld(SharedSteps):
         yield "gives it back", OTHERS, (NOBODY, *world[1:])
         if position == BEFORE:
             more = 0 if poison else 1
-            yield "exports, or skips what is poison", OTHERS, (owner, takes, AFTER, rows + more, letters, poison)
+            yield "exports, or skips what is poison", OTHERS, (owner, takes, AFTER, rows + more, dead_letters, poison)
             if self.scope.spares and not poison:
-                yield "spares the record", OTHERS, (owner, takes, position, rows, letters + 1, True)
+                yield "spares the record", OTHERS, (owner, takes, position, rows, dead_letters + 1, True)
 
     def _mine(self, process: State, world: State) -> Iterator[Step]:
         epoch, _, _, _, thread, writer = process
-        owner, takes, position, rows, letters, poison = world
+        owner, takes, position, rows, dead_letters, poison = world
         if owner == NOBODY and takes < self.scope.takes:
             machine = _made(process)
             machine.take([Assigned(TP, takes + 1)])
@@ -96,9 +96,10 @@ class ReadingWorld(SharedSteps):
                 machine.read_again([TP])
                 yield "is refused", _bare(machine, thread, None), world
             elif writer[1]:
-                yield "skips the record", (*process[:5], (AFTER, True)), (owner, takes, AFTER, rows, letters, poison)
+                skipped = (owner, takes, AFTER, rows, dead_letters, poison)
+                yield "skips the record", (*process[:5], (AFTER, True)), skipped
             else:
-                done = (owner, takes, AFTER, rows + 1, letters, poison)
+                done = (owner, takes, AFTER, rows + 1, dead_letters, poison)
                 yield "commits the record", (*process[:5], (AFTER, False)), done
 
     def _on_its_way(self, process: State, world: State) -> Iterator[Step]:
@@ -114,17 +115,17 @@ class ReadingWorld(SharedSteps):
     # -- invariants
 
     def broken(self, world: State) -> str:
-        _, _, position, rows, letters, _ = world
-        if rows + letters > 1:
-            return f"ONCE: the record is in {rows} rows and {letters} dead letters"
-        return "COVER: the record was passed" if position == AFTER and not rows + letters else ""
+        _, _, position, rows, dead_letters, _ = world
+        if rows + dead_letters > 1:
+            return f"ONCE: the record is in {rows} rows and {dead_letters} dead letters"
+        return "COVER: the record was passed" if position == AFTER and not rows + dead_letters else ""
 
     def went_back(self, before: State, after: State) -> str:
         return "MONOTONE: the position went back" if after[2] < before[2] else ""
 
     def show(self, world: State) -> str:
-        owner, _, position, rows, letters, _ = world
-        return f"{owner}'s; position {position}, {rows} rows, {letters} dead letters"
+        owner, _, position, rows, dead_letters, _ = world
+        return f"{owner}'s; position {position}, {rows} rows, {dead_letters} dead letters"
 
 
 def _made(process: State) -> Ownership:

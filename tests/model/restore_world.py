@@ -72,7 +72,7 @@ class RestoreWorld(SharedSteps):
     def __init__(self, scope: RestoreScope) -> None:
         self.scope = scope
         self.types = tuple(scope.types)
-        self.letters = self.types.index(DEAD_LETTERS)
+        self.dead_letters = self.types.index(DEAD_LETTERS)
         remember(self, "verdict", "order", "live_of", "poison_of", "spared_of", "rewinds")
 
     def roles(self) -> tuple[tuple[int, ...], tuple[str, ...]]:
@@ -151,7 +151,7 @@ class RestoreWorld(SharedSteps):
         return crosscheck.verdict(states, DEAD_LETTERS, history, FINGERPRINT, self.types)
 
     def order(self) -> tuple[int, ...]:
-        return (*(index for index in range(len(self.types)) if index != self.letters), self.letters)
+        return (*(index for index in range(len(self.types)) if index != self.dead_letters), self.dead_letters)
 
     # -- moves
 
@@ -175,13 +175,13 @@ class RestoreWorld(SharedSteps):
             yield f"{text}, {type(found).__name__.lower()}", self.started(seen, found), world
             return
         for index, (epoch, offset, checked, poison) in enumerate(memory):
-            deadly = self.deadly(offset, memory[self.letters][3])
+            deadly = self.deadly(offset, memory[self.dead_letters][3])
             end = 0 if self.types[index] in self.scope.still else min(deadly, len(self.scope.log))
-            if index == self.letters and deadly < len(self.scope.log):
+            if index == self.dead_letters and deadly < len(self.scope.log):
                 after = self.spare(world, (epoch, offset), deadly, checked)
                 known = (*memory[:index], (epoch, offset, checked, (*poison, deadly)), *memory[index + 1 :])
                 yield f"spares {deadly}", (TASK, (), known) if after else STARTS[TASK], after or world
-            for spared in self.spared(world[index]) if index == self.letters else ():
+            for spared in self.spared(world[index]) if index == self.dead_letters else ():
                 if not any(is_behind(self.live(table), spared) for table in world):
                     after = self.settle(world, (epoch, offset), spared, checked)
                     yield f"settles {spared}", process if after else STARTS[TASK], after or world
@@ -296,15 +296,15 @@ class RestoreWorld(SharedSteps):
 
     def spare(self, world: State, expected: State, offset: int, checked: int) -> State | None:
         """Protocol 3.7: the offset of a record, by compare-and-set; the position stays."""
-        table, (epoch, position) = world[self.letters], expected
+        table, (epoch, position) = world[self.dead_letters], expected
         if (_app_id(epoch), position) not in table[-1][1] or offset in self.poison(table):
             return None
         txns = _written(table, spared_transactions(APP, TP, offset, Position(epoch, position)))
-        return _append(world, self.letters, (COMMIT, txns, table[-1][2], checked, table[-1][4]))
+        return _append(world, self.dead_letters, (COMMIT, txns, table[-1][2], checked, table[-1][4]))
 
     def settle(self, world: State, expected: State, offset: int, checked: int) -> State | None:
         """The same once all tables are past it, with its row unless one has it. The looks are one step here."""
-        table, (epoch, position) = world[self.letters], expected
+        table, (epoch, position) = world[self.dead_letters], expected
         if (_app_id(epoch), position) not in table[-1][1] or offset not in self.spared(table):
             return None
         held = any(
@@ -312,7 +312,7 @@ class RestoreWorld(SharedSteps):
         )
         txns = _written(table, settled_transactions(APP, TP, offset, Position(epoch, position), held))
         files = table[-1][2] if held else (*table[-1][2], (len(table), epoch, (offset,)))
-        return _append(world, self.letters, (COMMIT, txns, files, checked, table[-1][4]))
+        return _append(world, self.dead_letters, (COMMIT, txns, files, checked, table[-1][4]))
 
     def trim(self, world: State, index: int, file: State, through: int) -> State:
         """DELETE of the rows above an offset: the file is rewritten, positions stay; nothing if it is gone."""
@@ -335,7 +335,7 @@ class RestoreWorld(SharedSteps):
             return None
         left = tuple(file for file in table[-1][2] if file not in removed)
         hit = self.rewinds_between(table, self.looked(table[: checked + 1]), checked + 1)
-        epochs = (*table[hit[0] - 1 if hit else checked][4], move.new.epoch) if index == self.letters else ()
+        epochs = (*table[hit[0] - 1 if hit else checked][4], move.new.epoch) if index == self.dead_letters else ()
         txns = _written(table, rewind.move_transactions(dict(table[-1][1]), APP, TP, move))
         return _append(world, index, (REWIND, txns, left, checked, epochs))
 
@@ -379,7 +379,7 @@ class RestoreWorld(SharedSteps):
         moving = (table for name, table in zip(self.types, world, strict=True) if name not in self.scope.still)
         ends = {self.live(table).offset for table in moving}
         whole = not any(self._problem(index, table) for index, table in enumerate(world))
-        return ends == {len(self.scope.log) - 1} and whole and not self.spared(world[self.letters])
+        return ends == {len(self.scope.log) - 1} and whole and not self.spared(world[self.dead_letters])
 
     def show(self, world: State) -> str:
         """The tables in one line."""

@@ -50,7 +50,7 @@ class SwitchWorld(SharedSteps):
     def __init__(self, scope: SwitchScope) -> None:
         self.scope = scope
         self.types = tuple(scope.types)
-        self.letters = self.types.index(DEAD_LETTERS)
+        self.dead_letters = self.types.index(DEAD_LETTERS)
         self.active = {OLD: tuple(scope.in_old), NEW: self.types}
         self.routes = {OLD: scope.old, NEW: scope.new}
         remember(self, "verdict", "live", "order")
@@ -82,15 +82,15 @@ class SwitchWorld(SharedSteps):
 
     def order(self) -> tuple[int, ...]:
         """Tables in the order in which they are read: the dead letters last."""
-        others = tuple(index for index in range(len(self.types)) if index != self.letters)
-        return (*others, self.letters)
+        others = tuple(index for index in range(len(self.types)) if index != self.dead_letters)
+        return (*others, self.dead_letters)
 
     def _read(self, task: State, world: State) -> Iterator[Step]:
         """One table at a time; after the last one, what to do next."""
         config, _, seen, _ = task
         index = self.order()[len(seen)]
         position = world[0][index][0]
-        history = world[1] if index == self.letters else None
+        history = world[1] if index == self.dead_letters else None
         seen = (*seen, (position, history))
         text = f"reads {self.types[index]}: {_show(position)}"
         if len(seen) < len(self.types):
@@ -172,7 +172,7 @@ class SwitchWorld(SharedSteps):
     def sealable(self, known: State, epoch: int) -> list[int]:
         """Tables in any order, the dead letters strictly last; one that is sealed already is skipped."""
         left = [i for i, at in enumerate(known) if at is None or at[0] <= epoch]
-        return [i for i in left if i != self.letters] or left
+        return [i for i in left if i != self.dead_letters] or left
 
     def _switched(
         self, task: State, world: State, index: int, at: State, after: State | None, text: str
@@ -180,7 +180,7 @@ class SwitchWorld(SharedSteps):
         config, _, _, (in_force, epoch, through, known, *more) = task
         if after is None:
             return f"{text}: refused", (config, READS, (), ()), world
-        if index == self.letters and at[0] == epoch + 1:
+        if index == self.dead_letters and at[0] == epoch + 1:
             return text, (config, READS, (), ()), after
         memory = (in_force, epoch, through, (*known[:index], at, *known[index + 1 :]), *more)
         return text, (config, SWITCHES, (), memory), after
@@ -208,7 +208,7 @@ class SwitchWorld(SharedSteps):
         if position != expected:
             return None
         after = _with_table(world, index, ((epoch + 1, through), committed))
-        return (after[0], (*world[1], (epoch + 1, config)), *after[2:]) if index == self.letters else after
+        return (after[0], (*world[1], (epoch + 1, config)), *after[2:]) if index == self.dead_letters else after
 
     # -- invariants
 
@@ -245,7 +245,7 @@ class SwitchWorld(SharedSteps):
 
     def reading(self, world: State) -> State:
         """What a reading sees that nobody disturbs."""
-        return tuple((world[0][i][0], world[1] if i == self.letters else None) for i in self.order())
+        return tuple((world[0][i][0], world[1] if i == self.dead_letters else None) for i in self.order())
 
     def finished(self, world: State) -> bool:
         """The new configuration is in force, everything is covered."""

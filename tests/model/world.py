@@ -505,9 +505,9 @@ class World:
                     return f"ONCE: record {offset} is committed {committed.count(offset)} times in {name}"
                 if position is not None and offset <= position and offset not in committed:
                     return f"COVER: {name} is at {position}, record {offset} is lost"
-                letters = tables[0][0]
-                if position is None and letters is not None and offset <= letters:
-                    return f"ANCHOR: D is at {letters}, {name} has no anchor and record {offset} is lost"
+                dead_letters = tables[0][0]
+                if position is None and dead_letters is not None and offset <= dead_letters:
+                    return f"ANCHOR: D is at {dead_letters}, {name} has no anchor and record {offset} is lost"
         return ""
 
     def went_back(self, before: State, after: State) -> str:
@@ -618,6 +618,6 @@ class Others(World):
                     continue
                 moved = (to, tuple(sorted([*committed, *mine])), filtered + self.left_out(name, passed))
                 after = (*tables[:index], moved, *tables[index + 1 :])
-                letters_first = after[0][0] is not None
-                if letters_first and not self.broken(after):
+                dead_letters_first = after[0][0] is not None
+                if dead_letters_first and not self.broken(after):
                     yield f"{name} is moved to {to} by others", OTHERS, after, 0, 0

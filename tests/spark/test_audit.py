@@ -310,8 +310,8 @@ def test_aborted_transactions_have_no_rows(spark, kafka, topic, tmp_path):
     lake.finds(foreign=1, missing=1)
 
 
-@pytest.mark.parametrize(("kind", "letters"), [("header", 6), seldom("key", 6), ("topic", 1)])
-def test_the_event_type_may_stand_elsewhere(spark, kafka, topic, tmp_path, kind, letters):
+@pytest.mark.parametrize(("kind", "dead_letters"), [("header", 6), seldom("key", 6), ("topic", 1)])
+def test_the_event_type_may_stand_elsewhere(spark, kafka, topic, tmp_path, kind, dead_letters):
     """Header, key and topic's name: the SQL of the audit finds the same tables as the exporter."""
     name = topic()
     ddl, time = {**DDL, "b": "id INT"}, EventTime("json", "n.t", "ms")
@@ -328,7 +328,7 @@ def test_the_event_type_may_stand_elsewhere(spark, kafka, topic, tmp_path, kind,
     produce(kafka, name, {0: rows})
     lake.export()
     report = lake.finds()
-    assert (report.once, report.dead_letters) == (8, letters)
+    assert (report.once, report.dead_letters) == (8, dead_letters)
 
 
 def test_each_offset_is_judged_by_the_configuration_that_was_in_force(lake):

@@ -87,8 +87,8 @@ def copied(lake: Exported, which: str, **changed: Any) -> None:
 def whole(lake: Exported, *offsets: int) -> None:
     """Dead letters of records as wholes, at offsets that have none."""
     folder = lake.folder(DEAD_LETTERS)
-    (letter,) = lake.session.read.format("delta").load(folder).filter(f"_kafka.offset = {TYPELESS}").collect()
-    rows = [{**letter.asDict(recursive=True), "value": sent()[offset]} for offset in offsets]
+    (dead_letter,) = lake.session.read.format("delta").load(folder).filter(f"_kafka.offset = {TYPELESS}").collect()
+    rows = [{**dead_letter.asDict(recursive=True), "value": sent()[offset]} for offset in offsets]
     rows = [{**row, "_kafka": {**row["_kafka"], "offset": offset}} for row, offset in zip(rows, offsets, strict=True)]
     there = lake.session.read.format("delta").load(folder)
     lake.session.createDataFrame(rows, there.schema).write.format("delta").mode("append").save(folder)

@@ -96,7 +96,7 @@ def test_what_a_mirror_was_taken_through_stays_known_when_the_dead_letters_are_c
     raw.append([changed("I", 1, id=1, a="x"), changed("I", 9, id=2, a="x")])
     raw.truncate(ts=at(5))
     assert "rows older than the truncate" in job.run().says
-    raw.session.sql(f"DELETE FROM {raw.letters.sql_name}")
+    raw.session.sql(f"DELETE FROM {raw.dead_letters.sql_name}")
     job = mirror_job(raw, ORDERS, "orders")
     raw.append([changed("I", 2, id=3, a="late")])
     job.run()

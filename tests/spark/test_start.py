@@ -104,8 +104,8 @@ def test_what_nobody_can_explain_is_a_dependency_and_no_other_task(lake: Lake, m
     assert "the disk mumbles" in error.message
 
 
-def switch(letters: int, through: int = 9, **positions: Position | None) -> dict[TopicPartition, Switch]:
-    known = {DEAD_LETTERS: Position(0, letters), **positions}
+def switch(dead_letters: int, through: int = 9, **positions: Position | None) -> dict[TopicPartition, Switch]:
+    known = {DEAD_LETTERS: Position(0, dead_letters), **positions}
     return {TP: Switch(0, "old", through, known, tuple(name for name, at in known.items() if at is not None))}
 
 

@@ -14,7 +14,7 @@ from exporter.arrow.own_columns import HEADERS_TYPE
 from exporter.core.routing import Routing
 from exporter.core.schemas import KnownSchemas
 from exporter.executor.framing import Framing
-from exporter.executor.judge_letters import judge
+from exporter.executor.judge_dead_letters import judge
 from exporter.executor.readers import TaskReaders
 from exporter.formats.frames import Framed, read_values, readable, reframed
 from offsets.ranges import TopicPartition
@@ -82,7 +82,7 @@ def _document(row: dict[str, Any]) -> dict[str, Any]:
 
 def judged(batch: pa.RecordBatch, routing: Routing, known: KnownSchemas) -> list[Any]:
     """What a replay makes of records that were dead letters."""
-    letters = batch.append_column("epoch", pa.array([0] * batch.num_rows, pa.int32()))
-    letters = letters.append_column("of_type", pa.nulls(batch.num_rows, pa.string()))
-    (found,) = judge(routing, known.texts, iter([letters]))
+    dead_letters = batch.append_column("epoch", pa.array([0] * batch.num_rows, pa.int32()))
+    dead_letters = dead_letters.append_column("of_type", pa.nulls(batch.num_rows, pa.string()))
+    (found,) = judge(routing, known.texts, iter([dead_letters]))
     return list(found.column("targets").to_pylist())

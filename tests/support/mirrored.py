@@ -130,22 +130,22 @@ class Raw:
             self.tell()
 
     @property
-    def letters(self) -> Any:
+    def dead_letters(self) -> Any:
         return self.lake.table("dead_letters")
 
     def tell(self) -> None:
         """The dead letters come to where the table is, with the truncates that they lack."""
         positions = {self.id_of(tp): end - 1 for tp, end in self.ends.items()}
-        if self.letters.view() is None:
+        if self.dead_letters.view() is None:
             anchors = {self.id_of(tp, kind): -1 for tp in self.ends for kind in (None, "anchor")}
-            self._commit_to(self.letters, anchors, create=table_schema(None))
-        letters = [
+            self._commit_to(self.dead_letters, anchors, create=table_schema(None))
+        dead_letters = [
             {"_kafka": one["_kafka"], "value": one["value"], "stage": "decode", "event_type": self.name,
              "day": at.date(), "reason": f"cdc_truncate: of {self.name}{f' at {at.isoformat()}' if one['ts'] else ''}"}
             for one in self.emptied if not one["told"]
             for at in [one["ts"] or BEGIN]
         ]  # fmt: skip
-        self._commit_to(self.letters, positions, letters)
+        self._commit_to(self.dead_letters, positions, dead_letters)
         self.emptied = [{**one, "told": True} for one in self.emptied]
 
     def _commit(self, positions: Mapping[str, int], rows: Sequence[Row] = (), create: str | None = None) -> None:
@@ -203,12 +203,12 @@ class Raw:
             positions |= {self.id_of(tp, "anchor"): end - 1, self.id_of(tp): end - 1}
             self.ends[tp] = end
         self._commit(positions)
-        if self.letters.view() is not None:
+        if self.dead_letters.view() is not None:
             self.emptied = [
                 one for one in self.emptied if one["_kafka"]["offset"] < ends.get(one["_kafka"]["partition"], 1 << 60)
             ]  # fmt: skip
-            self.by_others(self.letters).delete(beyond)
-            self._commit_to(self.letters, positions)
+            self.by_others(self.dead_letters).delete(beyond)
+            self._commit_to(self.dead_letters, positions)
         return gone
 
     def clean_log(self) -> int:

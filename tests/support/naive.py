@@ -33,9 +33,9 @@ from kafka import KafkaConsumer, TopicPartition
 
 from tests.support.naive_formats import Decisions, decisions
 from tests.support.naive_record import (
+    DEAD_LETTERS,
     EPOCH,
     HELD_US,
-    LETTERS,
     US,
     Columns,
     Config,
@@ -162,8 +162,8 @@ def findings(given: Any, compacted: bool = False, timed: bool = True, plain: Pla
     tables = {table.name: table for table in _tables(lake)}
     if not tables:
         return []
-    if LETTERS not in tables:
-        return [f"table {LETTERS} is gone: nothing can be said of what is missing"]
+    if DEAD_LETTERS not in tables:
+        return [f"table {DEAD_LETTERS} is gone: nothing can be said of what is missing"]
     starts, ends, messages = _read(lake)
     found = [line for table in tables.values() for line in table.absent]
     found += _tables_gone(tables) + _truncated(tables, ends)
@@ -230,7 +230,7 @@ class _Case:
         return belongs(self.message, config, columns, self.known[registry], self.lake.plain)
 
     def config(self) -> Config | None:
-        return _config(self.lake, self.tables[LETTERS], self.tp, self.at[2])
+        return _config(self.lake, self.tables[DEAD_LETTERS], self.tp, self.at[2])
 
 
 def _judged(case: _Case) -> Iterator[str]:
@@ -248,12 +248,12 @@ def _judged(case: _Case) -> Iterator[str]:
     for slot in sorted({*by_slot, *places}):
         held = by_slot.get(slot, [])
         if slot and lone and held and case.message is not None:
-            yield f"twice: {held[0][0]} {where} (also in {LETTERS if len(held) == 1 else held[-1][0]})"
+            yield f"twice: {held[0][0]} {where} (also in {DEAD_LETTERS if len(held) == 1 else held[-1][0]})"
         elif expected and slot not in places and slot:
             yield f"in another table: {held[0][0]} {where} (expected in {max(one.table for one in expected)})"
         elif not slot and places and not places.get(""):
             others = len(by_slot) > 1 or whole[0][1]["stage"] == "condemned"
-            good = Belongs((LETTERS,)) if others or any(len(one.tables) != 1 for one in places.values()) else None
+            good = Belongs((DEAD_LETTERS,)) if others or any(len(one.tables) != 1 for one in places.values()) else None
             yield from _in_slot(case, held, good or next(iter(places.values())))
         elif held or not whole:
             yield from _in_slot(case, held, places.get(slot))
@@ -261,7 +261,7 @@ def _judged(case: _Case) -> Iterator[str]:
 
 def _slot(case: _Case, name: str, row: Mapping[str, Any]) -> str:
     """The type of which a row tells; empty if it is of the record as a whole."""
-    if name != LETTERS:
+    if name != DEAD_LETTERS:
         return name
     told = row["event_type"] or ""
     return "" if row["stage"] in WHOLE_STAGES or told not in {one for one, _ in case.lake.config["types"]} else told
@@ -269,7 +269,7 @@ def _slot(case: _Case, name: str, row: Mapping[str, Any]) -> str:
 
 def _in_slot(case: _Case, rows: Sequence[tuple[str, dict[str, Any]]], expected: Belongs | None) -> Iterator[str]:
     topic, partition, offset = case.at
-    held = sorted(rows, key=lambda one: (one[0] != LETTERS, one[0]))
+    held = sorted(rows, key=lambda one: (one[0] != DEAD_LETTERS, one[0]))
     names = [name for name, _ in held]
     where = f"{topic}-{partition}: {offset}"
     if len(held) > 1:
@@ -280,13 +280,13 @@ def _in_slot(case: _Case, rows: Sequence[tuple[str, dict[str, Any]]], expected: 
             yield f"missing: {expected.table} {where}"
         return
     [(name, row)] = held
-    early = name == LETTERS and offset <= case.tables[LETTERS].poison(case.tp)
+    early = name == DEAD_LETTERS and offset <= case.tables[DEAD_LETTERS].poison(case.tp)
     if not case.covered(name) and not early:
         yield f"outside the table's position: {name} {where}"
     elif case.message is None:
         if case.start <= offset < case.end and not case.lake.compacted:
             yield f"row without a record: {name} {where}"
-    elif expected is not None and name not in expected.tables and (name != LETTERS or row["stage"] != "condemned"):
+    elif expected is not None and name not in expected.tables and (name != DEAD_LETTERS or row["stage"] != "condemned"):
         if expected.tables:
             yield f"in another table: {name} {where} (expected in {expected.table})"
         else:
@@ -297,7 +297,9 @@ def _in_slot(case: _Case, rows: Sequence[tuple[str, dict[str, Any]]], expected: 
 
 def _owed(case: _Case, expected: Belongs) -> bool:
     """Whether a record without a row is a finding: the dead letters cover it, and so does its type if it has any."""
-    if len(expected.tables) > 1 or case.lost(LETTERS) or case.lost(expected.table) or not case.covered(LETTERS):
+    if len(expected.tables) > 1 or case.lost(DEAD_LETTERS) or case.lost(expected.table):
+        return False
+    if not case.covered(DEAD_LETTERS):
         return False
     table = case.tables.get(expected.table)
     position = table.position(case.tp) if table else None
@@ -314,7 +316,7 @@ def _differs(case: _Case, expected: Belongs, name: str, row: Mapping[str, Any]) 
         return kept != (None, message.key, message.value, EPOCH.date())
     if row["_kafka"]["timestamp"] is None or (row["_kafka"]["timestamp"] - EPOCH) // US != message.timestamp_us:
         return True
-    if name == LETTERS:
+    if name == DEAD_LETTERS:
         day = (EPOCH + timedelta(microseconds=message.timestamp_us)).date()
         kept = (row["key"], row["value"], row["day"]) == (message.key, message.value, day)
         return not (kept and row["stage"] and row["reason"])
@@ -349,14 +351,14 @@ def _cutting(value: Any) -> Any:
 # --- configurations ----------------------------------------------------------------------------
 
 
-def _config(lake: Lake, letters: Table, tp: Partition, offset: int) -> Config | None:
+def _config(lake: Lake, dead_letters: Table, tp: Partition, offset: int) -> Config | None:
     """The configuration in force at an offset: the settings' for the last epoch, else what is recorded."""
-    spans = letters.spans(tp)
+    spans = dead_letters.spans(tp)
     if not spans or offset > spans[-1][1]:
         return lake.config
     epoch = next((epoch for epoch, after, through in spans if after < offset <= through), None)
-    history = json.loads(letters.properties.get(f"exporter.routing.{tp[0]}-{tp[1]}", "{}"))
-    text = letters.properties.get(f"exporter.config.{history.get(str(epoch))}")
+    history = json.loads(dead_letters.properties.get(f"exporter.routing.{tp[0]}-{tp[1]}", "{}"))
+    text = dead_letters.properties.get(f"exporter.config.{history.get(str(epoch))}")
     return json.loads(text) if text else None
 
 
@@ -393,7 +395,7 @@ def _tables(lake: Lake) -> Iterator[Table]:
     """The dead letters last, so that every table they speak of is seen."""
     paths = [file.path.split("/") for file in lake.place.files() if "/_delta_log/" in file.path]
     folders = {path[0] for path in paths if path[1] == "_delta_log"}
-    for folder in sorted(folders, key=lambda name: (name == LETTERS, name)):
+    for folder in sorted(folders, key=lambda name: (name == DEAD_LETTERS, name)):
         opened = deltalake.DeltaTable(f"{lake.place.delta_root}/{folder}", storage_options=lake.place.delta_options)
         metadata = opened.metadata()
         if metadata.configuration.get("exporter.app") == lake.app:
@@ -452,7 +454,7 @@ def _file(lake: Lake, table: Table, row: dict[str, Any], tps: set[Partition], ro
     kafka = row["_kafka"] or {}
     at = (kafka.get("topic"), kafka.get("partition"), kafka.get("offset"))
     if None in at:
-        if table.name != LETTERS:
+        if table.name != DEAD_LETTERS:
             rows[None].append((table.name, row))
     elif at[:2] in tps and (kafka["epoch"] or 0) >= table.since(at[:2]):
         rows[at].append((table.name, row))
@@ -462,11 +464,11 @@ def _gaps(tables: Mapping[str, Table], found: list[str]) -> dict[tuple[str, Part
     """(event type, partition) -> first and last offset of each recorded gap; one that is there twice is a finding."""
     gaps: dict[tuple[str, Partition], list[tuple[int, int]]] = defaultdict(list)
     by_epoch: dict[Any, list[tuple[int, int]]] = defaultdict(list)
-    for row in tables[LETTERS].rows:
+    for row in tables[DEAD_LETTERS].rows:
         if row["stage"] == "gap" and row["_kafka"]["offset"] is None:
             tp = (row["_kafka"]["topic"], row["_kafka"]["partition"])
             epoch, lost = row["_kafka"]["epoch"], (row["first_offset"], row["last_offset"])
-            if epoch >= tables[LETTERS].since(tp):
+            if epoch >= tables[DEAD_LETTERS].since(tp):
                 gaps[row["event_type"], tp].append(lost)
                 by_epoch[row["event_type"], tp, epoch].append(lost)
     for (name, tp, _), ranges in by_epoch.items():
@@ -481,7 +483,7 @@ def _tables_gone(tables: Mapping[str, Table]) -> list[str]:
     ids = {re.sub("[^A-Za-z0-9_-]", _escaped, name): table.table_id for name, table in tables.items()}
     listed = {
         prop.removeprefix("exporter.table."): one
-        for prop, one in tables[LETTERS].properties.items()
+        for prop, one in tables[DEAD_LETTERS].properties.items()
         if prop.startswith("exporter.table.")
     }
     return [

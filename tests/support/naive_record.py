@@ -29,7 +29,7 @@ from tests.support.naive_rules import (
     takers,
 )
 
-LETTERS = "dead_letters"
+DEAD_LETTERS = "dead_letters"
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 US = timedelta(microseconds=1)
 HELD_US = (-62_135_596_800_000_000, 253_402_300_799_999_999)
@@ -98,11 +98,11 @@ def places(
     except Untold:
         return None
     except Empty:
-        return [Place(() if form["tombstones"] == "count" else (LETTERS,))]
+        return [Place(() if form["tombstones"] == "count" else (DEAD_LETTERS,))]
     except Bad:
-        return [Place((LETTERS,))]
+        return [Place((DEAD_LETTERS,))]
     except Unsure as unsure:
-        return [Place((*unsure.args, LETTERS, LETTERS))]
+        return [Place((*unsure.args, DEAD_LETTERS, DEAD_LETTERS))]
     if tables == [COUNTED]:
         return [Place(())]
     return [_in_table(table, message, config, columns, value, plain) for table in tables]
@@ -139,9 +139,9 @@ def _in_table(
             fields = {name: one for name, one in {**value, **fields}.items() if _is_simple(one)}
         return Place((table,), time.date(), time, fields, table)
     except Bad:
-        return Place((LETTERS,), slot=table)
+        return Place((DEAD_LETTERS,), slot=table)
     except Unsure:
-        return Place((table, LETTERS), slot=table)
+        return Place((table, DEAD_LETTERS), slot=table)
 
 
 def is_plain(form: Mapping[str, Any]) -> bool:

@@ -15,7 +15,7 @@ from exporter.settings.model import Settings
 from exporter.text import escaped
 
 if TYPE_CHECKING:
-    from exporter.operate.letters.letters import Chosen, LetterCount
+    from exporter.operate.dead_letters.listing import Chosen, DeadLetterCount
 
     Choosing = Callable[[Settings], Chosen]
     """What a verb gets for the flags that choose. Raises ConfigError for offsets that cannot be read."""
@@ -26,7 +26,7 @@ def dead_letters() -> None:
     """Bad records: count them, look at them, export those that the present settings can decode. Needs no broker."""
 
 
-def chosen_letters(command: Callable[..., None]) -> Callable[..., None]:
+def chosen_dead_letters(command: Callable[..., None]) -> Callable[..., None]:
     """The flags that choose dead letters; the command is called with `choose: Choosing` in their place."""
 
     @wraps(command)
@@ -50,7 +50,7 @@ def _chosen(
     settings: Settings, types: Sequence[str], reasons: Sequence[str], day: datetime | None, offsets: str | None
 ) -> Chosen:
     from exporter.operate.chosen import parse_ranges
-    from exporter.operate.letters.letters import Chosen
+    from exporter.operate.dead_letters.listing import Chosen
 
     ranges = parse_ranges(offsets or "", settings.topics or ())
     return Chosen(tuple(types), tuple(reasons), day.date() if day else None, ranges)
@@ -64,12 +64,12 @@ def told_of(shown: int, all_rows: int, chosen: Chosen) -> str:
 
 
 @dead_letters.command("list")
-@chosen_letters
+@chosen_dead_letters
 @FORMAT
 @with_settings(LAKE)
-def list_letters(choose: Choosing, output: Output, load: Loading) -> None:
+def list_dead_letters(choose: Choosing, output: Output, load: Loading) -> None:
     """How many there are, by event type, reason and day, and where the first and the last stand."""
-    from exporter.operate.letters.letters import counts
+    from exporter.operate.dead_letters.listing import counts
     from exporter.workbench import open_lake
 
     settings = load()
@@ -79,7 +79,7 @@ def list_letters(choose: Choosing, output: Output, load: Loading) -> None:
     output.show([vars(one) for one in found], lambda text: _tell_counts(found, chosen, text))
 
 
-def _tell_counts(found: Sequence[LetterCount], chosen: Chosen, text: TextOutput) -> None:
+def _tell_counts(found: Sequence[DeadLetterCount], chosen: Chosen, text: TextOutput) -> None:
     text.table(("event type", "stage", "reason", "day", "rows", "first", "last"), [
         (plain(one.event_type), one.stage, one.code, one.day, counted(one.rows), one.first, one.last)
         for one in found
@@ -89,14 +89,14 @@ def _tell_counts(found: Sequence[LetterCount], chosen: Chosen, text: TextOutput)
 
 
 @dead_letters.command("show")
-@chosen_letters
+@chosen_dead_letters
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Rows to show.")
 @click.option("--bytes", "most", type=click.IntRange(min=1), default=2000, show_default=True, help="Bytes of a value.")
 @FORMAT
 @with_settings(LAKE)
-def show_letters(choose: Choosing, limit: int, most: int, output: Output, load: Loading) -> None:
+def show_dead_letters(choose: Choosing, limit: int, most: int, output: Output, load: Loading) -> None:
     """Whole rows, one after the other; what a terminal would act upon, or is no text, stands as an escape."""
-    from exporter.operate.letters.letters import counts, shown_rows
+    from exporter.operate.dead_letters.listing import counts, shown_rows
     from exporter.workbench import open_lake
 
     settings = load()
@@ -119,13 +119,13 @@ def _tell_row(row: Mapping[str, Any], text: TextOutput) -> None:
 
 
 @dead_letters.command("replay")
-@chosen_letters
+@chosen_dead_letters
 @click.option("--apply", is_flag=True, help="Do it; without it nothing is written.")
 @FORMAT
 @with_settings(VERDICTS | CODEC)
-def replay_letters(choose: Choosing, apply: bool, output: Output, load: Loading) -> None:
+def replay_dead_letters(choose: Choosing, apply: bool, output: Output, load: Loading) -> None:
     """Export again, with their own coordinates, those that the settings in force can decode; the others stay."""
-    from exporter.operate.letters.replay import Replay
+    from exporter.operate.dead_letters.replay import Replay
     from exporter.workbench import growth_of, open_lake, open_registry, routing_of
 
     settings = load()

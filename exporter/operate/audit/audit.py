@@ -30,7 +30,7 @@ from exporter.operate.audit.pin import PinnedTables, pin, pin_gaps, pin_schemas
 from exporter.operate.audit.records import AuditedTopic
 from exporter.operate.audit.report import EXAMPLES_MAX, AuditReport
 from exporter.operate.audit.rows import AuditedTable
-from exporter.proof.codes import LETTERS
+from exporter.proof.codes import DEAD_LETTER
 from exporter.proof.readers.formats import check
 from exporter.proof.rules import expressions
 from exporter.text import first_line
@@ -117,7 +117,7 @@ def _audited(
                 raise DependencyUnreachable(f"the audit did not finish: {first_line(error)}", "run it again") from error
             careful = careful or not expired
             log.info(Event.AUDIT_RESTARTED, reason="retention moved the log's start" if expired else first_line(error))
-    columns = {one.name: tuple(one.columns) for one in tables if one.code != LETTERS}
+    columns = {one.name: tuple(one.columns) for one in tables if one.code != DEAD_LETTER}
     report = tally.report(job.topics, columns)
     return _finish(report, pinned, files, logs)
 

@@ -38,7 +38,7 @@ from exporter.operate.audit.verdicts import (
     Verdict,
     verdicts,
 )
-from exporter.proof.codes import EARLIER, EITHER, LETTERS, NOT_HERE, UNKNOWN, WHOLE
+from exporter.proof.codes import DEAD_LETTER, EARLIER, EITHER, NOT_HERE, UNKNOWN, WHOLE
 from exporter.proof.contents import changes
 from exporter.proof.contents.compare import NOTHING_SURE, Configured, Difference
 from exporter.proof.contents.times import DAY_US
@@ -143,7 +143,7 @@ class Comparison:
             if self._day is None or row.day == self._day:
                 some[place, self._slot_of(row)].append(row)
         for (place, _), rows in some.items():
-            self.tally.add(Verdict("foreign", rows[0].code, LETTERS, 0, False), place, len(rows))
+            self.tally.add(Verdict("foreign", rows[0].code, DEAD_LETTER, 0, False), place, len(rows))
 
     def _told(self, records: Mapping[At, AuditedRecord]) -> dict[At, ComparedRecord]:
         found: dict[At, ComparedRecord] = {}
@@ -210,7 +210,7 @@ class Comparison:
     def _slot_of(self, row: TableRow) -> int:
         if not self._in_slots:
             return WHOLE_SLOT
-        if row.code != LETTERS:
+        if row.code != DEAD_LETTER:
             return row.code
         is_whole = row.of["stage"] in WHOLE_STAGES
         return WHOLE_SLOT if is_whole else self.pinned.codes.get(row.of["event_type"], WHOLE_SLOT)
@@ -234,9 +234,9 @@ class Comparison:
         takers = told.takers[told.own.routing]
         later = [number for number in told.takers if self._replays]
         if self._in_slots:
-            moved = {one.code for number in later for one in told.takers[number] if one.code > LETTERS}
+            moved = {one.code for number in later for one in told.takers[number] if one.code > DEAD_LETTER}
             some = [*takers, *(Taker(code, NOT_HERE) for code in sorted(moved - {one.code for one in takers}))]
-            some += [Taker(WHOLE, WHOLE)] if takers[0].code > LETTERS else []
+            some += [Taker(WHOLE, WHOLE)] if takers[0].code > DEAD_LETTER else []
         else:
             some = takers[:1]
         for place, taker in enumerate(some):
@@ -273,8 +273,8 @@ class Comparison:
         )
         if told is None or told.own is None:
             return stands
-        if row.code == LETTERS:
-            stands.fits = _is_letter_of(row, told.seen.record)
+        if row.code == DEAD_LETTER:
+            stands.fits = _is_dead_letter_of(row, told.seen.record)
             return stands
         places: Sequence[Difference] | None = ()
         again = dict(zip(told.takers, slot.expect.again, strict=False)) if slot.expect is not None else {}
@@ -339,7 +339,7 @@ def _changes(
     return changes.differences(sent.change, record.key, sent.document, row.change, columns)
 
 
-def _is_letter_of(row: TableRow, record: AuditedRecord) -> bool:
+def _is_dead_letter_of(row: TableRow, record: AuditedRecord) -> bool:
     """Whether a dead letter has what it keeps of its record."""
     kept = record.value if record.value is None else record.value[:WHOLE_BYTES_MAX]
     same = row.micros == record.micros and row.of["key"] == record.key and row.of["value"] == kept

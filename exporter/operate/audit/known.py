@@ -11,7 +11,7 @@ import numpy as np
 from exporter.core.routing import DEAD_LETTERS
 from exporter.operate.audit.job import AuditJob, PartitionLog
 from exporter.operate.audit.pin import FOREVER, PinnedTables, Region
-from exporter.proof.codes import EARLIER, LETTERS
+from exporter.proof.codes import DEAD_LETTER, EARLIER
 from offsets.ranges import TopicPartition
 
 Spans = Sequence[tuple[int, int]]
@@ -81,10 +81,10 @@ class Known:
         A bad record is covered by the dead letters, a good one by its type: only where both are is it certain. Of one
         that an earlier version may have taken it is where its configuration is closed: no table was left behind.
         """
-        if expected < LETTERS and not (expected == EARLIER and region.through < FOREVER):
+        if expected < DEAD_LETTER and not (expected == EARLIER and region.through < FOREVER):
             return False
-        cover, letters = self._covers.get((expected, tp)), self._pinned.spans.get((DEAD_LETTERS, tp), ())
-        if not within(offset, letters) or not self._is_complete(region) or within(offset, self._lost.get(tp, ())):
+        cover, dead_letters = self._covers.get((expected, tp)), self._pinned.spans.get((DEAD_LETTERS, tp), ())
+        if not within(offset, dead_letters) or not self._is_complete(region) or within(offset, self._lost.get(tp, ())):
             return False
         if cover is None:
             return True

@@ -18,11 +18,11 @@ from exporter.core.routing import Routing, TypeFrom
 from exporter.core.value_format import ValueFormat
 from exporter.operate.audit.records import WHOLE_BYTES_MAX, AuditedRecord
 from exporter.proof.codes import (
+    DEAD_LETTER,
     EARLIER,
     EARLIER_UNROUTED,
     EITHER,
     FILTERED,
-    LETTERS,
     NOT_HERE,
     UNROUTED,
     WHOLE,
@@ -129,27 +129,27 @@ class Opinion:
         return event_type_of(sent, source) if isinstance(sent, SentValue) else None
 
     def takers(self, seen: JudgedRecord) -> list[Taker]:
-        """The tables that take a record, filters left aside; LETTERS or UNROUTED alone if there is none."""
+        """The tables that take a record, filters left aside; DEAD_LETTER or UNROUTED alone if there is none."""
         if self._ruled and self._is_dead(seen):
-            return [Taker(LETTERS, LETTERS)]
+            return [Taker(DEAD_LETTER, DEAD_LETTER)]
         return [Taker(code, code) for code in self._routes.takers(self.event_type(seen))]
 
     def expected(self, seen: JudgedRecord, taker: Taker) -> int:
         """Code of the table that must hold the record in the place of a taker, or of what else must become of it.
 
-        LETTERS where it certainly is a dead letter, EITHER in doubt, EARLIER if it is one by this version, and was read
+        DEAD_LETTER where it certainly is one, EITHER in doubt, EARLIER if it is one by this version, and was read
         by an earlier one.
         """
         sent, code = self.sent(seen), taker.code
-        refused = EARLIER if self.routing.is_earlier else LETTERS
+        refused = EARLIER if self.routing.is_earlier else DEAD_LETTER
         doubtful = sent is None and seen.record.value is not None
         if self._is_filtered(seen):
             return FILTERED
         if self._is_unusable(seen):
-            return LETTERS
-        if code == LETTERS:
+            return DEAD_LETTER
+        if code == DEAD_LETTER:
             unnamed = self._in_values and self.event_type(seen) is None
-            return LETTERS if not unnamed else EITHER if doubtful else refused
+            return DEAD_LETTER if not unnamed else EITHER if doubtful else refused
         if code == UNROUTED and self._in_values and self.routing.is_earlier:
             return EARLIER_UNROUTED
         if code in (UNROUTED, WHOLE) or taker.expected == NOT_HERE:

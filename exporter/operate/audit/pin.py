@@ -20,7 +20,7 @@ from exporter.lake.lake import Lake
 from exporter.lake.properties import check_identity
 from exporter.lake.views import views_of
 from exporter.operate.audit.files import LiveFiles
-from exporter.proof.codes import LETTERS
+from exporter.proof.codes import DEAD_LETTER
 from exporter.registry.pins import Pins
 from offsets.gaps import recorded_gaps
 from offsets.names import table_folder
@@ -139,7 +139,7 @@ def pin(lake: Lake, identities: Mapping[str, TopicIdentity], routing: Routing) -
     found = dict(views_of(lake))
     found |= dict(views_of(lake, but=found))
     pinned = PinnedTables(found)
-    letters = found.get(DEAD_LETTERS)
+    dead_letters = found.get(DEAD_LETTERS)
     for name, view in found.items():
         pinned.replayed |= {(name, tp): at for tp, at in replayed_through(view.transactions, lake.app).items()}
     seen = {tp for view in found.values() for tp in _partitions(view, lake.app) if tp.topic in identities}
@@ -150,9 +150,9 @@ def pin(lake: Lake, identities: Mapping[str, TopicIdentity], routing: Routing) -
             if spans and position is not None:
                 pinned.spans[name, tp], pinned.positions[name, tp] = spans, position.offset
                 pinned.since[name, tp] = first_epoch(view.transactions, lake.app, tp)
-        if letters is not None:
-            pinned.poison_offsets[tp] = poison_offsets(letters.transactions, lake.app, tp, KINDS_WITH_ROW)
-            if spared := spared_offsets(letters.transactions, lake.app, tp):
+        if dead_letters is not None:
+            pinned.poison_offsets[tp] = poison_offsets(dead_letters.transactions, lake.app, tp, KINDS_WITH_ROW)
+            if spared := spared_offsets(dead_letters.transactions, lake.app, tp):
                 pinned.spared[tp] = spared
                 says = "end their tasks: each is a dead letter, unless a table has it, once all tables are past it"
                 pinned.notes.append(f"{tp}: offsets {', '.join(map(str, sorted(spared)))} {says}")
@@ -161,7 +161,7 @@ def pin(lake: Lake, identities: Mapping[str, TopicIdentity], routing: Routing) -
     _check_tables(pinned, identities)
     _pin_routings(pinned, lake.app, routing)
     names = {*found, *(name for one in pinned.routings for name, _ in one.types)} - {DEAD_LETTERS}
-    pinned.codes = {DEAD_LETTERS: LETTERS, **{name: code for code, name in enumerate(sorted(names), 1)}}
+    pinned.codes = {DEAD_LETTERS: DEAD_LETTER, **{name: code for code, name in enumerate(sorted(names), 1)}}
     return pinned
 
 
@@ -172,17 +172,17 @@ def _partitions(view: TableView, app: str) -> Iterator[TopicPartition]:
 
 def _check_tables(pinned: PinnedTables, identities: Mapping[str, TopicIdentity]) -> None:
     """Tables that the dead letters list must be there. Raises InvariantBroken if a topic is another one."""
-    letters = pinned.views.get(DEAD_LETTERS)
-    if letters is None:
+    dead_letters = pinned.views.get(DEAD_LETTERS)
+    if dead_letters is None:
         if pinned.views:
             pinned.problems.append(f"table {DEAD_LETTERS} is gone: nothing can be said of what is missing")
         else:
             pinned.notes.append("there is no table yet: everything is pending")
         return
     positions = {tp: at for (name, tp), at in pinned.positions.items() if name == DEAD_LETTERS}
-    check_identity(letters.properties, identities, positions)
+    check_identity(dead_letters.properties, identities, positions)
     ids = {table_folder(name): view.table_id for name, view in pinned.views.items()}
-    for prop, table_id in letters.properties.items():
+    for prop, table_id in dead_letters.properties.items():
         folder = prop.removeprefix(TABLE_PROPERTY)
         if prop.startswith(TABLE_PROPERTY) and ids.get(folder) != table_id:
             pinned.problems.append(f"table {folder} {'was replaced' if folder in ids else 'is gone'}")
@@ -190,17 +190,17 @@ def _check_tables(pinned: PinnedTables, identities: Mapping[str, TopicIdentity])
 
 def _pin_routings(pinned: PinnedTables, app: str, routing: Routing) -> None:
     """Which configuration was in force for which offsets; the last region of a partition is open."""
-    letters = pinned.views.get(DEAD_LETTERS)
+    dead_letters = pinned.views.get(DEAD_LETTERS)
     index: dict[str, int | None] = {}
     for name, tp in pinned.spans:
-        if name != DEAD_LETTERS or letters is None:
+        if name != DEAD_LETTERS or dead_letters is None:
             continue
-        history, found = letters.routing_history(tp), intervals(letters.transactions, app, tp)
+        history, found = dead_letters.routing_history(tp), intervals(dead_letters.transactions, app, tp)
         regions = []
         for number, one in enumerate(found):
             fingerprint = history.get(one.epoch, "")
             if fingerprint not in index:
-                index[fingerprint] = _add_routing(pinned, letters, fingerprint, routing)
+                index[fingerprint] = _add_routing(pinned, dead_letters, fingerprint, routing)
             which = index[fingerprint]
             through = FOREVER if number == len(found) - 1 else one.through
             if which is not None:
@@ -208,12 +208,12 @@ def _pin_routings(pinned: PinnedTables, app: str, routing: Routing) -> None:
         pinned.regions[tp] = regions
 
 
-def _add_routing(pinned: PinnedTables, letters: TableView, fingerprint: str, routing: Routing) -> int | None:
+def _add_routing(pinned: PinnedTables, dead_letters: TableView, fingerprint: str, routing: Routing) -> int | None:
     """Index of a recorded configuration, None with a note if it cannot be read."""
     found: Routing | None = routing if fingerprint == routing.fingerprint() else None
     if found is None:
         try:
-            found = Routing.from_json(letters.properties[f"{CONFIG_PROPERTY}{fingerprint}"])
+            found = Routing.from_json(dead_letters.properties[f"{CONFIG_PROPERTY}{fingerprint}"])
         except (ValueError, TypeError, KeyError) as error:
             shown = fingerprint or "without a record"
             pinned.notes.append(f"configuration {shown} cannot be read, its offsets are not checked: {error!r}")
@@ -224,8 +224,8 @@ def _add_routing(pinned: PinnedTables, letters: TableView, fingerprint: str, rou
 
 def pin_gaps(pinned: PinnedTables, app: str, topics: Sequence[str], files: Mapping[str, LiveFiles]) -> None:
     """The gap rows of the dead letters (protocol 5.5). Of one epoch they never overlap: one lost twice is a problem."""
-    letters = pinned.views.get(DEAD_LETTERS)
-    if letters is None or not recorded_gaps(letters.transactions, app):
+    dead_letters = pinned.views.get(DEAD_LETTERS)
+    if dead_letters is None or not recorded_gaps(dead_letters.transactions, app):
         return
     rows = files[DEAD_LETTERS].all(_GAP).to_pylist()
     found = [(row, row["_kafka"] or {}) for row in rows if row["stage"] == "gap"]
@@ -234,7 +234,7 @@ def pin_gaps(pinned: PinnedTables, app: str, topics: Sequence[str], files: Mappi
     for row, at in sorted(found, key=lambda one: _place(*one)):
         lost, tp = OffsetRange(row["first_offset"], row["last_offset"]), TopicPartition(at["topic"], at["partition"])
         name, epoch = row["event_type"], at["epoch"]
-        if epoch < first_epoch(letters.transactions, app, tp):
+        if epoch < first_epoch(dead_letters.transactions, app, tp):
             continue
         by_epoch.setdefault((name, tp, epoch), []).append(lost)
         pinned.gaps.setdefault((name, tp), []).append((lost.first_offset - 1, lost.last_offset))

@@ -149,7 +149,7 @@ def _query(routing: Routing, table: AuditedTable) -> tuple[str, dict[str, Any]]:
 
     Of rows beside what was sent: c0, c1, ... as the table's schema has them; n, us, v and said; name, of the table.
     """
-    if table.is_letters or table.record or not table.has_time or set(table.cut_by) - {"day"}:
+    if table.is_dead_letters or table.record or not table.has_time or set(table.cut_by) - {"day"}:
         raise Unplain
     is_new = routing.is_new(table.name)
     declared_json = NO_COLUMNS if is_new else dict(routing.types).get(table.name)

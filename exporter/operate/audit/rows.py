@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from exporter.core.columns import EVENT_TIME
 from exporter.core.record_columns import BEFORE, CDC, RecordColumns
-from exporter.proof.codes import LETTERS
+from exporter.proof.codes import DEAD_LETTER
 from exporter.proof.contents.shapes import ours
 from exporter.proof.contents.times import DAY_US
 from exporter.proof.rules.values import arrow_of
@@ -41,7 +41,7 @@ _CHANGE: Mapping[str, pa.DataType] = {
 }  # fmt: skip
 _TIMES: Mapping[str, pa.DataType] = {"day": pa.date32(), "hour": pa.int32(), "month": pa.string(), "week": pa.date32()}
 """Partition columns that say when; one called week does so if its table says that it is cut by weeks."""
-_LETTER: Mapping[str, pa.DataType] = {
+_DEAD_LETTER: Mapping[str, pa.DataType] = {
     "stage": pa.string(), "reason": pa.string(), "event_type": pa.string(), "key": pa.binary(), "value": pa.binary(),
     "headers": HEADERS, "first_offset": pa.int64(), "last_offset": pa.int64(),
 }  # fmt: skip
@@ -71,7 +71,7 @@ class TableRow(NamedTuple):
     @property
     def is_poison(self) -> bool:
         """Whether it is the dead letter of a record that was given up."""
-        return self.code == LETTERS and self.of["stage"] == POISON
+        return self.code == DEAD_LETTER and self.of["stage"] == POISON
 
     @property
     def unread(self) -> bool:
@@ -82,7 +82,7 @@ class TableRow(NamedTuple):
     @property
     def faulty(self) -> bool:
         """Whether it lacks what each dead letter says, or stands in a folder that is not that of its own time."""
-        says_why = self.code != LETTERS or bool(self.of["stage"] and self.of["reason"])
+        says_why = self.code != DEAD_LETTER or bool(self.of["stage"] and self.of["reason"])
         return self.misplaced or not says_why
 
 
@@ -101,14 +101,14 @@ class AuditedTable:
     unit: str = ""
 
     @property
-    def is_letters(self) -> bool:
-        return self.code == LETTERS
+    def is_dead_letters(self) -> bool:
+        return self.code == DEAD_LETTER
 
     @cached_property
     def columns(self) -> dict[str, pa.DataType]:
         """Those whose values are compared, or of a dead letter."""
-        if self.is_letters:
-            return dict(_LETTER)
+        if self.is_dead_letters:
+            return dict(_DEAD_LETTER)
         return {one["name"]: arrow_of(one["type"]) for one in ours(self.schema_json, list(self.declared))}
 
     @cached_property
@@ -138,7 +138,7 @@ class AuditedTable:
 
     def _own(self, wanted: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
         """Those that it has with these types, and that nobody has declared."""
-        names = () if self.is_letters else wanted.keys() & self._there.keys() - self.columns.keys()
+        names = () if self.is_dead_letters else wanted.keys() & self._there.keys() - self.columns.keys()
         return {name: wanted[name] for name in names if arrow_of(self._there[name]).equals(wanted[name])}
 
     @property
@@ -146,7 +146,7 @@ class AuditedTable:
         """All that is read."""
         wanted = {"_kafka": _KAFKA} | ({EVENT_TIME: US} if self.has_time else {})
         wanted |= {name: kind for name, kind in _TIMES.items() if name in self.times}
-        wanted |= {"_rescued": pa.string()} if "_rescued" in self._there and not self.is_letters else {}
+        wanted |= {"_rescued": pa.string()} if "_rescued" in self._there and not self.is_dead_letters else {}
         return pa.schema(list((self.columns | self.record | self.change | wanted).items()))
 
 
@@ -169,7 +169,7 @@ class TableRows:
         kafka = self._rows.column("_kafka").combine_chunks()
         coordinates = [kafka.field(name) for name in ("topic", "partition", "offset")]
         nowhere = pc.or_(pc.or_(coordinates[0].is_null(), coordinates[1].is_null()), coordinates[2].is_null())
-        self.nowhere: Indices = np.flatnonzero(_numpy(nowhere)) if not table.is_letters else np.array([], np.int64)
+        self.nowhere: Indices = np.flatnonzero(_numpy(nowhere)) if not table.is_dead_letters else np.array([], np.int64)
         self.places: dict[TopicPartition, tuple[Any, Indices]] = {}
         epochs = _numpy(pc.fill_null(kafka.field("epoch"), 0))
         partitions, offsets = (_numpy(pc.fill_null(one, -1)) for one in coordinates[1:])

@@ -17,7 +17,7 @@ from exporter.operate.audit.report import (
     examples,
 )
 from exporter.operate.audit.verdicts import Verdict
-from exporter.proof.codes import FILTERED, LETTERS, sifted_from
+from exporter.proof.codes import DEAD_LETTER, FILTERED, sifted_from
 from exporter.proof.contents.compare import Difference
 from offsets.ranges import TopicPartition
 
@@ -39,7 +39,7 @@ class AuditTally:
     names: Mapping[int, str]
     kinds: Counter[str] = field(default_factory=Counter)
     checked: int = 0
-    letters: int = 0
+    dead_letters: int = 0
     twins: int = 0
     contents: int = 0
     skipped: int = 0
@@ -54,7 +54,7 @@ class AuditTally:
         self.kinds[kind] += amount
         self.twins += verdict.twin
         self.checked += verdict.counts if kind != "unchecked" else 0
-        self.letters += amount if kind == "once" and code == LETTERS else 0
+        self.dead_letters += amount if kind == "once" and code == DEAD_LETTER else 0
         if kind == "filtered":
             self.taken_out[self._taken_out_of(code)] += amount
         elif kind in FINDINGS:
@@ -82,7 +82,7 @@ class AuditTally:
         """Add what was counted of other offsets."""
         self.kinds += other.kinds
         self.taken_out += other.taken_out
-        for name in ("checked", "letters", "twins", "contents", "skipped"):
+        for name in ("checked", "dead_letters", "twins", "contents", "skipped"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for kind, some in other.bad.items():
             self.bad[kind] = _first([*self.bad.get(kind, []), *some])
@@ -119,7 +119,7 @@ class AuditTally:
         return AuditReport(
             topics,
             checked=self.checked,
-            dead_letters=self.letters,
+            dead_letters=self.dead_letters,
             replaying=self.twins,
             filtered=taken_out.pop(TOMBSTONES, 0),
             unrouted=taken_out.pop(NO_TABLE, 0),

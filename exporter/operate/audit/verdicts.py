@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from exporter.proof.codes import (
+    DEAD_LETTER,
     EARLIER,
     EARLIER_UNROUTED,
     EITHER,
     FILTERED,
-    LETTERS,
     NOT_HERE,
     SIFTED,
     UNKNOWN,
@@ -80,12 +80,12 @@ class ExpectedSlot:
     rows: list[Stands] = field(default_factory=list)
     twin: bool = False
     expected: int | None = None
-    belongs: int = LETTERS
+    belongs: int = DEAD_LETTER
 
     def __post_init__(self) -> None:
         if self.expect is not None:
             self.expected = self.expect.expected
-            self.belongs = max(self.expected, LETTERS)
+            self.belongs = max(self.expected, DEAD_LETTER)
 
     @property
     def code(self) -> int:
@@ -105,8 +105,8 @@ class ExpectedSlot:
         """One row in the dead letters, one in a table that had a replay: it was interrupted before its DELETE."""
         if len(self.rows) != 2:
             return
-        letter, other = sorted(self.rows, key=lambda row: row.code)
-        if letter.code == LETTERS != other.code and other.replayed:
+        dead_letter, other = sorted(self.rows, key=lambda row: row.code)
+        if dead_letter.code == DEAD_LETTER != other.code and other.replayed:
             self.rows, self.twin = [other], True
 
 
@@ -134,10 +134,10 @@ def verdicts(
     moved = any(slot.number != WHOLE_SLOT and slot.rows and slot.again_table for slot in slots)
     first = max((s.expected for s in slots if s.number == WHOLE_SLOT and s.expected is not None), default=NOT_HERE)
     of_all = first if first in (EARLIER, EITHER, UNKNOWN) else NOT_HERE
-    theirs = max((max(slot.expected, LETTERS) for slot in slots if slot.expected is not None), default=LETTERS)
+    theirs = max((max(slot.expected, DEAD_LETTER) for slot in slots if slot.expected is not None), default=DEAD_LETTER)
     found = []
     for slot in slots:
-        slot.belongs = slot.expected if slot.expected is not None and slot.expected >= LETTERS else theirs
+        slot.belongs = slot.expected if slot.expected is not None and slot.expected >= DEAD_LETTER else theirs
         if slot.expected is None and is_there:
             slot.expected = of_all
         slot.twin |= slot.number == WHOLE_SLOT and bool(slot.rows) and moved
@@ -156,12 +156,12 @@ def verdicts(
 
 
 def _verdict(slot: ExpectedSlot, kind: str, counts: int) -> Verdict:
-    expected = LETTERS if slot.expected is None else slot.expected
-    asked = expected if kind == "filtered" else max(expected, LETTERS)
+    expected = DEAD_LETTER if slot.expected is None else slot.expected
+    asked = expected if kind == "filtered" else max(expected, DEAD_LETTER)
     code = slot.code if slot.rows else asked
     other = slot.belongs
     if kind == "twice":  # beside the only row: the dead letter of the whole record
-        other = max(row.code for row in slot.rows) if len(slot.rows) > 1 else LETTERS
+        other = max(row.code for row in slot.rows) if len(slot.rows) > 1 else DEAD_LETTER
     return Verdict(kind, code, other, counts, slot.twin)
 
 
@@ -187,8 +187,8 @@ def _of_row(slot: ExpectedSlot, row: Stands, is_there: bool, counted: bool) -> s
         return "foreign" if row.checkable else "gone"
     if slot.expected == UNKNOWN:
         return "unchecked"
-    no_letter = slot.expected in (FILTERED, UNROUTED, NOT_HERE) and not row.unread
-    accounted = (row.code == LETTERS and not no_letter) or _here(row.code, [slot.expected])
+    no_dead_letter = slot.expected in (FILTERED, UNROUTED, NOT_HERE) and not row.unread
+    accounted = (row.code == DEAD_LETTER and not no_dead_letter) or _here(row.code, [slot.expected])
     if not accounted and not slot.again_table:
         return "unfiltered" if counted else "wrong_table"
     right = row.unread or (accounted and row.fits) or row.fits_again

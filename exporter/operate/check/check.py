@@ -273,8 +273,8 @@ def check_tables(settings: Settings, session: Any, more: More = _no_more) -> Ite
     configuration = routing_of(settings, session)
     for name, rules in rules_told(configuration).items():
         yield Finding(f"rules of {name}", "ok", "; ".join(rules))
-    letters = lake.table(DEAD_LETTERS).view() if DEAD_LETTERS in lake.event_types() else None
-    in_force = letters is not None and _in_force(letters) == {configuration.fingerprint()}
+    dead_letters = lake.table(DEAD_LETTERS).view() if DEAD_LETTERS in lake.event_types() else None
+    in_force = dead_letters is not None and _in_force(dead_letters) == {configuration.fingerprint()}
     yield from _to_be_cut(lake)
     for name in lake.event_types():
         what = f"table {name}"
@@ -358,9 +358,9 @@ def check_values(
         yield Finding(what, "warn", says, hint)
 
 
-def _in_force(letters: TableView) -> set[str]:
+def _in_force(dead_letters: TableView) -> set[str]:
     """The routing fingerprints that the partitions are exported under now."""
-    told = (json.loads(text) for prop, text in letters.properties.items() if prop.startswith(ROUTING_PROPERTY))
+    told = (json.loads(text) for prop, text in dead_letters.properties.items() if prop.startswith(ROUTING_PROPERTY))
     return {history[max(history, key=int)] for history in told if history}
 
 

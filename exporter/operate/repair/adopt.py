@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from exporter.core.routing import DEAD_LETTERS, letters_last
+from exporter.core.routing import DEAD_LETTERS, dead_letters_last
 from exporter.errors import CannotRepair
 from exporter.lake.lake import Lake
 from exporter.operate.repair.reading import RepairReading, listed_tables, undecided
@@ -38,23 +38,23 @@ class Adopt:
         todo = {name: view for name, view in reading.views.items() if view.properties.get(APP_PROPERTY) == former}
         if not todo:
             return []
-        letters = todo.get(DEAD_LETTERS)
-        if letters is None:
+        dead_letters = todo.get(DEAD_LETTERS)
+        if dead_letters is None:
             raise undecided(DEAD_LETTERS, f"is not one of {former}'s", "both apps have written here: move one away")
         reading.refuse_accidents(f"adopted; start with app = {former!r} and repair them first")
         for topic, identity in self.identities.items():
-            if letters.properties.get(f"{TOPIC_PROPERTY}{topic}") != identity.topic_id:
+            if dead_letters.properties.get(f"{TOPIC_PROPERTY}{topic}") != identity.topic_id:
                 raise undecided(
                     DEAD_LETTERS, f"knows nothing of topic {topic} with the id {identity.topic_id}",
                     f"only tables of the same topic can be adopted; was it created again? start with app = {former!r}",
                 )  # fmt: skip
-        listed = dict(listed_tables(letters.properties))
+        listed = dict(listed_tables(dead_letters.properties))
         ids = {table_folder(name): view.table_id for name, view in reading.views.items()}
         if missing := sorted(folder for folder, table_id in listed.items() if ids.get(folder) != table_id):
             raise undecided(missing[0], "is gone or another one", f"start with app = {former!r} and repair it first")
         if both := sorted(name for name, view in todo.items() if live_positions(view.transactions, app)):
             raise undecided(both[0], f"has positions of both {former} and {app}", "they cannot be told apart")
-        return [self._step(name, todo[name]) for name in letters_last(todo)]
+        return [self._step(name, todo[name]) for name in dead_letters_last(todo)]
 
     def _step(self, name: str, view: TableView) -> TableRepair:
         rows = tuple(

@@ -78,14 +78,14 @@ class RepairReading:
             self.histories[name] = history
 
     @property
-    def letters(self) -> TableView:
+    def dead_letters(self) -> TableView:
         """The dead letters, which record what the app knows of itself."""
         return self.views[DEAD_LETTERS]
 
     @cached_property
-    def letters_properties(self) -> dict[str, str]:
+    def dead_letters_properties(self) -> dict[str, str]:
         """What the dead letters record, as it was before an accident took it back."""
-        return {**self.letters.properties, **self.trusted_properties(DEAD_LETTERS)}
+        return {**self.dead_letters.properties, **self.trusted_properties(DEAD_LETTERS)}
 
     def partitions(self) -> list[TopicPartition]:
         """Those that any table has a position of."""
@@ -153,14 +153,14 @@ class RepairReading:
 
     def history_of(self, tp: TopicPartition) -> dict[int, str]:
         """Epoch -> fingerprint of the configuration in force."""
-        text = self.letters_properties.get(f"{ROUTING_PROPERTY}{tp}", "{}")
+        text = self.dead_letters_properties.get(f"{ROUTING_PROPERTY}{tp}", "{}")
         return {int(epoch): fingerprint for epoch, fingerprint in json.loads(text).items()}
 
     def in_force(self, tp: TopicPartition) -> tuple[str, Routing]:
         """Fingerprint and configuration in force. Raises CannotRepair if the dead letters do not tell it."""
         epoch = self.positions(tp)[DEAD_LETTERS].epoch
         fingerprint = self.history_of(tp).get(epoch)
-        text = self.letters_properties.get(f"{CONFIG_PROPERTY}{fingerprint}")
+        text = self.dead_letters_properties.get(f"{CONFIG_PROPERTY}{fingerprint}")
         if fingerprint is None or text is None:
             raise undecided(DEAD_LETTERS, f"records no configuration for epoch {epoch} of {tp}", "put it back")
         if fingerprint not in self._recorded:
@@ -192,13 +192,13 @@ class RepairReading:
 
     def identity_properties(self) -> dict[str, str]:
         """Cluster and topic ids as the dead letters record them."""
-        recorded = self.letters_properties.items()
+        recorded = self.dead_letters_properties.items()
         return {k: text for k, text in recorded if k == CLUSTER_PROPERTY or k.startswith(TOPIC_PROPERTY)}
 
     def lost(self) -> list[Lost]:
         """Tables that the dead letters list and that have no position of ours: gone, or made anew by others."""
         found = []
-        for folder, table_id in listed_tables(self.letters_properties):
+        for folder, table_id in listed_tables(self.dead_letters_properties):
             name = event_type_of(folder)
             if name not in self.views:
                 other = self.others.get(name)
@@ -246,15 +246,15 @@ class RepairReading:
 
     def beginning(self, name: str, tp: TopicPartition) -> int:
         """Where a table that is gone has to begin. Raises CannotRepair if an earlier configuration filled it too."""
-        history, letters = self.history_of(tp), self.letters
-        since = first_epoch(letters.transactions, self.app, tp)
+        history, dead_letters = self.history_of(tp), self.dead_letters
+        since = first_epoch(dead_letters.transactions, self.app, tp)
         epoch = self.positions(tp)[DEAD_LETTERS].epoch
         earliest = same_since(history, epoch, since)
         for one in sorted(e for e in history if since <= e < earliest):
-            text = self.letters_properties.get(f"{CONFIG_PROPERTY}{history[one]}")
+            text = self.dead_letters_properties.get(f"{CONFIG_PROPERTY}{history[one]}")
             if text is None or name in Routing.from_json(text).active_with(()):
                 raise undecided(name, "is gone, and an earlier configuration filled it too", "put its folder back")
-        begins = first_anchor(letters.transactions, self.app, tp, earliest)
+        begins = first_anchor(dead_letters.transactions, self.app, tp, earliest)
         if begins is None:
             raise undecided(name, f"is gone, and where {tp} began is not recorded", "put its folder back")
         return begins

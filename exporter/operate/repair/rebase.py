@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from exporter.core.routing import DEAD_LETTERS, letters_last
+from exporter.core.routing import DEAD_LETTERS, dead_letters_last
 from exporter.lake.lake import Lake
 from exporter.operate.repair.reading import RepairReading
 from exporter.operate.repair.steps import RepairRow, TableRepair, histories
@@ -32,7 +32,7 @@ class Rebase:
         """Protocol 5.4 and 7: the tables keep their rows, the next epoch is that of the new topic."""
         reading = RepairReading(self.lake, self.lake.app)
         reading.refuse_accidents("re-based")
-        recorded = reading.letters.properties
+        recorded = reading.dead_letters.properties
         changed = {
             topic: identity
             for topic, identity in self.identities.items()
@@ -55,10 +55,10 @@ class Rebase:
             for name, move in moves(DEAD_LETTERS, reading.positions(tp), todo, reading.views).items():
                 by_table.setdefault(name, {})[tp] = move
         steps = []
-        for name in letters_last(by_table):
+        for name in dead_letters_last(by_table):
             extra = identity_properties(changed)
             if name == DEAD_LETTERS:
-                extra |= histories(reading, reading.letters.properties, by_table[name])
+                extra |= histories(reading, reading.dead_letters.properties, by_table[name])
             steps.append(self._step(reading, name, by_table[name], extra))
         return steps
 

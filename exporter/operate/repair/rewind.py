@@ -23,7 +23,7 @@ from exporter.lake.schema import SchemaChange, schema_change
 from exporter.operate.audit.report import AuditReport, Missing
 from exporter.operate.repair.file_rows import rows_of_files
 from exporter.operate.repair.reading import RepairReading, undecided
-from exporter.operate.repair.steps import RepairRow, TableRepair, letters_properties
+from exporter.operate.repair.steps import RepairRow, TableRepair, dead_letters_properties
 from exporter.wal.check import LogCheck, Logged
 from offsets.names import FORMAT_VERSION
 from offsets.partitions import of_columns
@@ -56,7 +56,7 @@ class Rewind:
         reading = RepairReading(self.lake, self.lake.app)
         taken_back = self._taken_back(reading, logged)
         self._accept_cleaned(reading, taken_back)
-        letters, properties = reading.letters, reading.letters_properties
+        dead_letters, properties = reading.dead_letters, reading.dead_letters_properties
         lost = reading.lost()
         by_table: dict[str, dict[TopicPartition, Move]] = {}
         held: dict[TopicPartition, dict[str, int]] = defaultdict(dict)
@@ -83,9 +83,9 @@ class Rewind:
         for name in sorted(names - {DEAD_LETTERS}):
             view = replaced[name] if name in replaced else reading.views[name]
             steps.append(self._step(reading, name, view, by_table.get(name, {}), {}))
-        extra = letters_properties(properties, reading, by_table.get(DEAD_LETTERS, {}))
-        if DEAD_LETTERS in names or any(letters.properties.get(k) != text for k, text in extra.items()):
-            steps.append(self._step(reading, DEAD_LETTERS, letters, by_table.get(DEAD_LETTERS, {}), extra))
+        extra = dead_letters_properties(properties, reading, by_table.get(DEAD_LETTERS, {}))
+        if DEAD_LETTERS in names or any(dead_letters.properties.get(k) != text for k, text in extra.items()):
+            steps.append(self._step(reading, DEAD_LETTERS, dead_letters, by_table.get(DEAD_LETTERS, {}), extra))
         return steps
 
     def _taken_back(self, reading: RepairReading, logged: Logged | None) -> dict[tuple[str, TopicPartition], int]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from exporter.core.routing import DEAD_LETTERS, letters_last
+from exporter.core.routing import DEAD_LETTERS, dead_letters_last
 from exporter.errors import CannotRepair, ConfigError
 from exporter.fetch import ranges
 from exporter.fetch.reader import EXACT
@@ -23,9 +23,9 @@ from exporter.kafka.topics import TopicReader
 from exporter.lake.lake import Lake
 from exporter.operate.chosen import parse_ranges
 from exporter.operate.repair.reading import RepairReading
-from exporter.operate.repair.steps import RepairRow, TableRepair, letters_properties
+from exporter.operate.repair.steps import RepairRow, TableRepair, dead_letters_properties
 from exporter.protocol.origin import origin
-from exporter.protocol.poison import held_offsets, letter_adds
+from exporter.protocol.poison import dead_letter_adds, held_offsets
 from exporter.text import first_line
 from offsets.names import AppId
 from offsets.poison import may_hold, poison_transactions, settled_transactions
@@ -71,9 +71,9 @@ class Skip:
             for name, move in _moves(reading, tp).items():
                 moves.setdefault(name, {})[tp] = move
         steps = []
-        for name in letters_last(moves):
+        for name in dead_letters_last(moves):
             if name == DEAD_LETTERS:
-                steps.append(self._letters(reading, moves[name]))
+                steps.append(self._dead_letters(reading, moves[name]))
                 continue
             rows = (
                 RepairRow(name, tp, move.old, move.new, 0, "goes on in the next epoch")
@@ -87,13 +87,13 @@ class Skip:
         """The wanted offsets of no known poison record, or of one of which it is not known yet where it is."""
         found = {}
         for tp, offsets in self.wanted.items():
-            known = poison_offsets(reading.letters.transactions, self.lake.app, tp) - self._spared(reading, tp)
+            known = poison_offsets(reading.dead_letters.transactions, self.lake.app, tp) - self._spared(reading, tp)
             if new := [offset for offset in offsets if offset not in known]:
                 found[tp] = new
         return found
 
     def _spared(self, reading: RepairReading, tp: TopicPartition) -> frozenset[int]:
-        return spared_offsets(reading.letters.transactions, self.lake.app, tp)
+        return spared_offsets(reading.dead_letters.transactions, self.lake.app, tp)
 
     def _check(self, reading: RepairReading, tp: TopicPartition, offsets: Sequence[int]) -> None:
         """Raises ConfigError for offsets that are not in the log, CannotRepair where every table has passed them."""
@@ -117,7 +117,7 @@ class Skip:
             versions |= move_transactions(reading.views[name].transactions, self.lake.app, tp, move)
         return {app_id: version for app_id, version in versions.items() if AppId.parse(app_id).kind != "held"}
 
-    def _letters(self, reading: RepairReading, moved: Mapping[TopicPartition, Move]) -> TableRepair:
+    def _dead_letters(self, reading: RepairReading, moved: Mapping[TopicPartition, Move]) -> TableRepair:
         """The dead letters' step: the offsets, and the rows of those that no table holds."""
         versions = self._versions(reading, DEAD_LETTERS, moved)
         rows, lacking = [], dict[TopicPartition, list[int]]()
@@ -138,15 +138,16 @@ class Skip:
             return tuple(add for tp, at in some.items() for add in self._adds(reading, tp, moved[tp], at))
 
         return TableRepair(
-            DEAD_LETTERS, reading.letters, versions, tuple(rows),
-            letters_properties(reading.letters_properties, reading, moved), routing=reading.fingerprint(), adds=adds,
+            DEAD_LETTERS, reading.dead_letters, versions, tuple(rows),
+            dead_letters_properties(reading.dead_letters_properties, reading, moved), routing=reading.fingerprint(),
+            adds=adds,
             says={"skipped": {str(tp): offsets for tp, offsets in new.items()}},
         )  # fmt: skip
 
     def _held(self, reading: RepairReading, tp: TopicPartition, offsets: Sequence[int]) -> set[int]:
         """The offsets that some table holds already; with fan-out only dead letters of whole records do (3.7)."""
         fans_out = reading.in_force(tp)[1].fans_out
-        since = first_epoch(reading.letters.transactions, self.lake.app, tp)
+        since = first_epoch(reading.dead_letters.transactions, self.lake.app, tp)
         found: set[int] = set()
         for name, view in reading.views.items():
             may = may_hold(view.position(self.lake.app, tp), offsets[0])
@@ -158,13 +159,13 @@ class Skip:
         self, reading: RepairReading, tp: TopicPartition, move: Move, offsets: Sequence[int]
     ) -> tuple[Mapping[str, Any], ...]:
         """Write the rows of some records, each with what can be read of it."""
-        recorded = reading.letters.properties
+        recorded = reading.dead_letters.properties
         footer = {"routing": reading.in_force(tp)[0]}
         footer |= {name: text for name, text in _identity(recorded, tp).items() if text is not None}
-        fingerprint = reading.letters.fingerprint
+        fingerprint = reading.dead_letters.fingerprint
         whose = origin(self.lake, DEAD_LETTERS, fingerprint, tp, move.new.epoch, footer)
         read = [self._read(tp, offset) for offset in offsets]
-        return letter_adds(whose, pa.concat_tables(table for table, _ in read), [reason for _, reason in read])
+        return dead_letter_adds(whose, pa.concat_tables(table for table, _ in read), [reason for _, reason in read])
 
     def _read(self, tp: TopicPartition, offset: int) -> tuple[pa.Table, str]:
         """One record, by its coordinates alone if it cannot be read, and what is to be said of it."""

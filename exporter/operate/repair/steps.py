@@ -67,18 +67,18 @@ class TableRepair:
 
 
 def histories(
-    reading: RepairReading, properties: Mapping[str, str], letters_moves: Mapping[TopicPartition, Move]
+    reading: RepairReading, properties: Mapping[str, str], dead_letters_moves: Mapping[TopicPartition, Move]
 ) -> dict[str, str]:
     """The dead letters' routing histories with the new epochs, under the configuration that is in force."""
     found = {}
-    for tp, move in letters_moves.items():
+    for tp, move in dead_letters_moves.items():
         history = {**reading.history_of(tp), move.new.epoch: reading.in_force(tp)[0]}
         found[f"{ROUTING_PROPERTY}{tp}"] = json.dumps(history)
     return found
 
 
-def letters_properties(
-    properties: Mapping[str, str], reading: RepairReading, letters_moves: Mapping[TopicPartition, Move]
+def dead_letters_properties(
+    properties: Mapping[str, str], reading: RepairReading, dead_letters_moves: Mapping[TopicPartition, Move]
 ) -> dict[str, str]:
     """What the dead letters have to record: as before the accident, the new epochs, and the tables' present ids."""
     ids = {
@@ -86,4 +86,4 @@ def letters_properties(
         for name, view in reading.views.items()
         if f"{TABLE_PROPERTY}{table_folder(name)}" in properties
     }
-    return {**ids, **histories(reading, properties, letters_moves)}
+    return {**ids, **histories(reading, properties, dead_letters_moves)}

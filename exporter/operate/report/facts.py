@@ -24,7 +24,7 @@ from exporter.lake.lake import Lake
 from exporter.lake.sizes import live_sizes
 from exporter.lake.table import DeltaTable
 from exporter.lake.views import views_of
-from exporter.operate.letters.letters import Chosen, LetterCount, counts
+from exporter.operate.dead_letters.listing import Chosen, DeadLetterCount, counts
 from exporter.operate.maintain.due import due_partitions
 from exporter.operate.report.model import DayFiles, Facts, FailedCommit, Happened
 from exporter.operate.report.page import VERSIONS_MAX
@@ -51,7 +51,7 @@ def facts(lake: Lake, settings: Settings) -> Facts:
     happened = [one for name, view in tables.items() for one in _happened(lake.table(name), view)]
     tps = {tp for view in tables.values() for tp in live_positions(view.transactions, lake.app)}
     failed = _failed(settings, sorted(tps), notes)
-    letters: list[LetterCount] = counts(lake, Chosen()) if DEAD_LETTERS in tables else []
+    dead_letters: list[DeadLetterCount] = counts(lake, Chosen()) if DEAD_LETTERS in tables else []
     sizes = {name: live_sizes(lake.table(name), view) for name, view in tables.items()}
     return Facts(
         lake.app,
@@ -60,7 +60,7 @@ def facts(lake: Lake, settings: Settings) -> Facts:
         list(_places(lake.app, tables, ends)),
         happened,
         [day for name, found in sizes.items() for day in _days(name, found)],
-        letters,
+        dead_letters,
         notes,
         failed,
         [due for found in sizes.values() for due in _due(found, now, settings)],

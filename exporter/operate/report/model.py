@@ -12,7 +12,7 @@ from exporter.display.concerns import Concern
 from offsets.ranges import TopicPartition
 
 if TYPE_CHECKING:
-    from exporter.operate.letters.letters import LetterCount
+    from exporter.operate.dead_letters.listing import DeadLetterCount
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Facts:
     places: Sequence[TableStanding] = ()
     happened: Sequence[Happened] = ()
     days: Sequence[DayFiles] = ()
-    letters: Sequence[LetterCount] = ()
+    dead_letters: Sequence[DeadLetterCount] = ()
     notes: Sequence[Concern] = ()
     failed: Sequence[FailedCommit] | None = None
     due: Sequence[tuple[int, int]] = ()

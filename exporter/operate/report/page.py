@@ -18,7 +18,7 @@ from exporter.operate.report.model import DayFiles, Facts, FailedCommit, Happene
 from exporter.operate.report.verdict import report_concerns
 
 if TYPE_CHECKING:
-    from exporter.operate.letters.letters import LetterCount
+    from exporter.operate.dead_letters.listing import DeadLetterCount
 
 VERSIONS_MAX = 500
 """Newest commits of each table that are looked at."""
@@ -35,7 +35,7 @@ def report_page(facts: Facts) -> str:
     """The whole report as one page of HTML."""
     head = [paragraph(f"{facts.root}, {facts.made_at:%Y-%m-%d %H:%M:%S} UTC", "faint")]
     lag = [place.behind for place in facts.places if place.behind is not None]
-    dead = sum(count.rows for count in facts.letters)
+    dead = sum(count.rows for count in facts.dead_letters)
     types = len({place.event_type for place in facts.places})
     summary = f"{types:,} tables, {sum(day.files for day in facts.days):,} files of "
     summary += f"{size(sum(day.bytes for day in facts.days))}, {dead:,} dead letters in them"
@@ -45,7 +45,7 @@ def report_page(facts: Facts) -> str:
         ("Lag", join([_ages(facts.happened), _lag(facts.places)])),
         ("Commits", _commits(facts.happened, facts.failed)),
         ("Files per event day", _files(facts.days)),
-        ("Dead letters", join([_letters(facts.letters), _new_letters(facts.happened)])),
+        ("Dead letters", join([_dead_letters(facts.dead_letters), _new_dead_letters(facts.happened)])),
         ("Positions", _positions(facts.places)),
     ]
     return page(f"Export {facts.app}", sections, join(head))
@@ -203,13 +203,13 @@ def _stacked(
     return list(found.items())
 
 
-def _letters(letters: Sequence[LetterCount]) -> Html:
-    if not letters:
+def _dead_letters(dead_letters: Sequence[DeadLetterCount]) -> Html:
+    if not dead_letters:
         return paragraph("none", "faint")
     reasons: Counter[str] = Counter()
     by_type: Counter[tuple[str, str]] = Counter()
     days: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for one in letters:
+    for one in dead_letters:
         key = one.event_type or "-", one.code
         reasons[one.code] += one.rows
         by_type[key] += one.rows
@@ -220,10 +220,10 @@ def _letters(letters: Sequence[LetterCount]) -> Html:
     return join([says, bars(reasons.most_common(), most=BARS_MAX), made])
 
 
-def _new_letters(happened: Sequence[Happened]) -> Html:
+def _new_dead_letters(happened: Sequence[Happened]) -> Html:
     """Dead letters over the time of all commits."""
-    letters = (one for one in happened if one.event_type == DEAD_LETTERS)
-    brought = [(float(one.at_ms), "dead letters", float(one.rows)) for one in letters]
+    dead_letters = (one for one in happened if one.event_type == DEAD_LETTERS)
+    brought = [(float(one.at_ms), "dead letters", float(one.rows)) for one in dead_letters]
     if not any(rows for _, _, rows in brought):
         return paragraph("No commit that is shown has brought any.", "faint")
     within = min(one.at_ms for one in happened), max(one.at_ms for one in happened)

@@ -17,7 +17,7 @@ DUE_FILES = 100
 
 def report_concerns(facts: Facts) -> list[Concern]:
     """What needs a hand, and what is worth a note."""
-    return [*facts.notes, *_of_lag(facts), *_of_files(facts), *_of_letters(facts)]
+    return [*facts.notes, *_of_lag(facts), *_of_files(facts), *_of_dead_letters(facts)]
 
 
 def _of_lag(facts: Facts) -> Iterator[Concern]:
@@ -40,8 +40,8 @@ def _of_files(facts: Facts) -> Iterator[Concern]:
         yield Concern(f"{files:,} files of {size(volume / files)} in the mean", "exporter maintain --apply", bad)
 
 
-def _of_letters(facts: Facts) -> Iterator[Concern]:
+def _of_dead_letters(facts: Facts) -> Iterator[Concern]:
     """Those that are there now; their share is of what the commits that are shown have brought."""
     rows = sum(one.rows for one in facts.happened)
     brought = sum(one.rows for one in facts.happened if one.event_type == DEAD_LETTERS)
-    yield from dead_letters(sum(one.rows for one in facts.letters), brought / rows if rows else None)
+    yield from dead_letters(sum(one.rows for one in facts.dead_letters), brought / rows if rows else None)

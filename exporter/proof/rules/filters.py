@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from exporter.core.routing import Routing
 from exporter.core.shapes import Shape
-from exporter.proof.codes import EITHER, LETTERS, sifted
+from exporter.proof.codes import DEAD_LETTER, EITHER, sifted
 from exporter.proof.rules.expressions import evaluated
 from exporter.proof.rules.functions import KEPT, SqlFunction
 from exporter.proof.rules.sights import SqlSight
@@ -45,7 +45,7 @@ class Filter:
             self._known = False
 
     def judged(self, documents: Sequence[Any], records: Sequence[Mapping[str, Any]]) -> list[int]:
-        """What must become of each record, as a code: the table's, `sifted` of it, LETTERS or EITHER.
+        """What must become of each record, as a code: the table's, `sifted` of it, DEAD_LETTER or EITHER.
 
         documents: their values; Unsure in place of one of which nothing can be said.
         """
@@ -70,7 +70,7 @@ class Filter:
     def _told(self, rows: pa.Table) -> list[int]:
         if self._function is None:
             return self._filtered(rows)
-        found = [LETTERS] * rows.num_rows
+        found = [DEAD_LETTER] * rows.num_rows
         for first, made in self._function.made(rows):
             kept = made.column(KEPT)
             told = iter(self._filtered(made.filter(kept).drop_columns([KEPT])))
@@ -82,4 +82,4 @@ class Filter:
         if not self._text:
             return [self._code] * rows.num_rows
         kept = {True: self._code, False: sifted(self._code), None: sifted(self._code)}
-        return [LETTERS if one is None else kept[one[0]] for one in evaluated([self._text], rows)]
+        return [DEAD_LETTER if one is None else kept[one[0]] for one in evaluated([self._text], rows)]

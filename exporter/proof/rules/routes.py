@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 
 from exporter.core.routing import DEAD_LETTERS, Routing
-from exporter.core.shapes import COUNT, TO_LETTERS
-from exporter.proof.codes import LETTERS, UNROUTED
+from exporter.core.shapes import COUNT, TO_DEAD_LETTERS
+from exporter.proof.codes import DEAD_LETTER, UNROUTED
 from offsets.names import BadName, table_folder
 
 TEXTS_MAX = 10_000
@@ -17,7 +17,7 @@ _DOLLAR = re.compile(r"\$(\$|\d+|\{\w+\})")
 
 def has_routes(routing: Routing) -> bool:
     """Whether the event type that a record says is not always the name of its table."""
-    return bool(routing.renames or routing.matches or routing.unrouted != TO_LETTERS)
+    return bool(routing.renames or routing.matches or routing.unrouted != TO_DEAD_LETTERS)
 
 
 class Routes:
@@ -34,9 +34,9 @@ class Routes:
         self._known: dict[str, tuple[int, ...]] = {}
 
     def takers(self, text: str | None) -> tuple[int, ...]:
-        """The codes of the tables, ascending; LETTERS or UNROUTED alone if there is none."""
+        """The codes of the tables, ascending; DEAD_LETTER or UNROUTED alone if there is none."""
         if not text:
-            return (LETTERS,)
+            return (DEAD_LETTER,)
         if (found := self._known.get(text)) is None:
             found = self._takers(text)
             if len(self._known) < TEXTS_MAX:
@@ -49,12 +49,12 @@ class Routes:
         if name in self._declared and name not in self._patterns:
             names.add(name)
         if not names and self._is_new(name):
-            return (self._codes.get(name, LETTERS),)
+            return (self._codes.get(name, DEAD_LETTER),)
         if not names and self._unrouted == COUNT:
             return (UNROUTED,)
-        if not names and self._unrouted != TO_LETTERS:
+        if not names and self._unrouted != TO_DEAD_LETTERS:
             names.add(self._unrouted)
-        return tuple(sorted(self._codes[one] for one in names)) or (LETTERS,)
+        return tuple(sorted(self._codes[one] for one in names)) or (DEAD_LETTER,)
 
     def _renamed(self, text: str) -> str:
         for pattern, to in self._renames:

@@ -12,13 +12,13 @@ from exporter.column.scalars import SCALARS
 from exporter.column.spark_json import as_json
 from exporter.column.spark_json import scalar_of as named
 from exporter.column.types import StructType
-from exporter.executor.judge_letters import JUDGED_DDL
+from exporter.executor.judge_dead_letters import JUDGED_DDL
 from exporter.executor.manifest import MANIFEST_DDL
 from exporter.fetch.ranges import DDL
 from exporter.lake.schema import table_schema
 from tests.support.spark_arrow import arrow_of_spark
 
-LETTERS_JSON = (
+DEAD_LETTERS_JSON = (
     '{"type":"struct","fields":[{"name":"_kafka","type":{"type":"struct","fields":['
     '{"name":"topic","type":"string","nullable":true,"metadata":{}},'
     '{"name":"partition","type":"integer","nullable":true,"metadata":{}},'
@@ -45,7 +45,7 @@ RECORD = (
 
 def test_the_schema_of_the_dead_letters_is_written_as_it_always_was() -> None:
     """Literal, also in the order of its keys: a table that is there is compared with it."""
-    assert table_schema(None) == LETTERS_JSON
+    assert table_schema(None) == DEAD_LETTERS_JSON
 
 
 @pytest.mark.parametrize(

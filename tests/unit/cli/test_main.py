@@ -21,7 +21,7 @@ from exporter.cli.options import CODEC, EXPORTED, LAKE, LOG, MAINTAINED, VERDICT
 from exporter.cli.output import counted, plain
 from exporter.cli.verbs.dead_letters import told_of
 from exporter.cli.verbs.infer import INFERRED
-from exporter.operate.letters.letters import Chosen, LetterCount
+from exporter.operate.dead_letters.listing import Chosen, DeadLetterCount
 from exporter.operate.maintain.sweep import SweptTable
 from exporter.operate.repair.reading import NothingToRepair
 from exporter.settings.model import SCALARS, flag
@@ -123,13 +123,13 @@ def test_a_sweep_ends_with_its_totals(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("verb", ["list", "show"])
 def test_a_misspelt_reason_is_not_silence(verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing chosen is told with the way to see what there is; so are the totals of what is chosen."""
-    some: list[LetterCount] = []
-    monkeypatch.setattr("exporter.operate.letters.letters.counts", lambda *_: some)
-    monkeypatch.setattr("exporter.operate.letters.letters.shown_rows", lambda *_: iter(()))
+    some: list[DeadLetterCount] = []
+    monkeypatch.setattr("exporter.operate.dead_letters.listing.counts", lambda *_: some)
+    monkeypatch.setattr("exporter.operate.dead_letters.listing.shown_rows", lambda *_: iter(()))
     found = invoked(tmp_path, "dead-letters", verb, "--reason", "nope")
     assert found.exit_code == 0
     assert "no dead letter is so chosen" in found.stderr
-    some += [LetterCount("order", "decode", "not_json", "2026-01-01", 1_500, "t-0:1", "t-0:9")]
+    some += [DeadLetterCount("order", "decode", "not_json", "2026-01-01", 1_500, "t-0:1", "t-0:9")]
     assert "of 1,500 rows" in invoked(tmp_path, "dead-letters", verb, "--reason", "not_json").stderr
 
 

@@ -26,14 +26,14 @@ def fragment(tp: TopicPartition = T0, ownership: int = 1, **files: tuple[StagedF
     return Fragment(PartitionPlan(tp, ownership, 3, 5, 10, {DEAD_LETTERS: 4, "a": 4}), files)
 
 
-def letters(tp: TopicPartition, covered: int) -> dict[WriterKey, Writer]:
+def dead_letters(tp: TopicPartition, covered: int) -> dict[WriterKey, Writer]:
     key = WriterKey(DEAD_LETTERS, tp)
     return {key: Writer(key, 3, 1, covered, covered + 9)}
 
 
 def test_a_new_type_is_anchored_where_the_dead_letters_are_in_the_table():
     """Protocol 5.2: at their position, not their frontier; only in the partitions where it was met."""
-    writers = {**letters(T0, 4), **letters(T1, 6)}
+    writers = {**dead_letters(T0, 4), **dead_letters(T1, 6)}
     result = RoundResult((fragment(new=file()), fragment(T1)), {})
     assert unanchored(writers, {T0: 1, T1: 1}, result) == {WriterKey("new", T0): Position(3, 4)}
     writers[WriterKey("new", T0)] = Writer(WriterKey("new", T0), 3, 1, 4, 4)
@@ -43,9 +43,9 @@ def test_a_new_type_is_anchored_where_the_dead_letters_are_in_the_table():
 def test_a_fragment_that_will_be_discarded_waits_for_nothing():
     """Its partition is somebody else's by now, ours anew, or about to be read again."""
     result = RoundResult((fragment(new=file()),), {})
-    assert unanchored(letters(T0, 4), {}, result) == {}
-    assert unanchored(letters(T0, 4), {T0: 2}, result) == {}
-    assert unanchored(letters(T1, 4), {T0: 1}, result) == {}
+    assert unanchored(dead_letters(T0, 4), {}, result) == {}
+    assert unanchored(dead_letters(T0, 4), {T0: 2}, result) == {}
+    assert unanchored(dead_letters(T1, 4), {T0: 1}, result) == {}
 
 
 def test_files_of_a_new_type_are_marked_with_its_table_or_left_out():

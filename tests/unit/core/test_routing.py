@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exporter.core.columns import NO_COLUMNS
-from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom, letters_last
+from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom, dead_letters_last
 from exporter.core.shapes import Rename, Shape
 from exporter.core.value_format import ValueFormat
 
@@ -185,7 +185,7 @@ def test_a_configuration_that_this_version_cannot_run_raises(text):
 
 def test_the_dead_letters_come_last_in_the_order_of_tables():
     """Protocol 5.1: whatever the names of the types, in upper case, beside them or after them in the alphabet."""
-    assert letters_last([DEAD_LETTERS, "zebra", "Order", "dead_letter", "zebra"]) == [
+    assert dead_letters_last([DEAD_LETTERS, "zebra", "Order", "dead_letter", "zebra"]) == [
         "Order", "dead_letter", "zebra", DEAD_LETTERS,
     ]  # fmt: skip
-    assert letters_last(iter(["b", "a"])) == ["a", "b"]
+    assert dead_letters_last(iter(["b", "a"])) == ["a", "b"]

@@ -43,7 +43,7 @@ def at_work(**changes: Any) -> Snapshot:
     return snapshot(writer("order", P0, 5), **{**WELL, **changes})
 
 
-def letters(count: int, records: int) -> Snapshot:
+def dead_letters(count: int, records: int) -> Snapshot:
     found = at_work()
     found.totals.counts["dead_letters"] = count
     found.totals.records = records
@@ -63,9 +63,9 @@ def letters(count: int, records: int) -> Snapshot:
         (at_work(readable={P0: 6}, open_secs={P0: OPEN_SECS + 60}),
          [Concern("a transaction in events-0 has been open for 16.0 min: what is behind it cannot be read",
                   "kafka-transactions.sh find-hanging")]),
-        (letters(9, 1_000),
+        (dead_letters(9, 1_000),
          [Concern("9 dead letters, 0.90% of the records", "exporter dead-letters list", bad=False)]),
-        (letters(1, 100), [Concern("1 dead letter, 1.00% of the records", "exporter dead-letters list")]),
+        (dead_letters(1, 100), [Concern("1 dead letter, 1.00% of the records", "exporter dead-letters list")]),
         (at_work(outgrown={"order": ["id from integer to long"]}),
          [Concern("table order: id from integer to long: what does not fit is in _rescued", "exporter schema",
                   bad=False)]),
@@ -82,7 +82,7 @@ def letters(count: int, records: int) -> Snapshot:
         (at_work(coordination=CoordinationState(trouble="gone")),
          [Concern("the control topic is silent, this task commits by itself: gone", bad=False)]),
     ],
-    ids=["well", "outage", "stuck", "parked", "open", "hanging", "few letters", "many letters", "outgrown", "stopped",
+    ids=["well", "outage", "stuck", "parked", "open", "hanging", "few dead", "many dead", "outgrown", "stopped",
          "job fails", "job ended", "job waits", "sink", "control topic"],
 )  # fmt: skip
 def test_what_needs_a_hand_is_told_with_what_helps(moment: Snapshot, expected: list[Concern]) -> None:

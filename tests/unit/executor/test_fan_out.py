@@ -56,7 +56,7 @@ def odd(monkeypatch):
 FILTERING = replace(BOTH, shapes=(("a", Shape(SCHEMA, where="n % 2 = 0")),))
 
 
-def letters(root: Path) -> list[tuple[int, str | None, str, str]]:
+def dead_letters(root: Path) -> list[tuple[int, str | None, str, str]]:
     """Offset, event type, stage and reason's code of the dead letters, in their order."""
     rows = []
     for path in (root / table_folder(DEAD_LETTERS)).rglob("*.parquet"):
@@ -70,7 +70,7 @@ def test_a_record_is_in_each_table_whose_pattern_fits_it(tmp_path):
     values = [record("x1", 1), record("a", 2), record("b", 3), record("x2", "?"), record("x1", 5)]
     files, counts = run(tmp_path, [batch(values)], ALL, routing=BOTH)
     assert files == {"a": [[0, 1, 4]], "b": [[0, 2, 4]], DEAD_LETTERS: [[3, 3]]}
-    assert letters(tmp_path) == [(3, "a", "decode", "type_mismatch"), (3, "b", "decode", "type_mismatch")]
+    assert dead_letters(tmp_path) == [(3, "a", "decode", "type_mismatch"), (3, "b", "decode", "type_mismatch")]
     assert counts[COPIES] == 3 and counts["records"] == 5 and counts["dead_letters"] == 2
 
 
@@ -82,11 +82,11 @@ def test_a_record_that_is_dead_as_a_whole_has_one_letter(tmp_path):
     assert files == {DEAD_LETTERS: [[0, 1, 2, 3]]}
     stages = [(None, "route", "tombstone"), (None, "size", "too_long"), (None, "route", "no_type"),
               ("nobody's", "route", "unknown_type")]  # fmt: skip
-    assert letters(tmp_path) == [(at, *told) for at, told in enumerate(stages)]
+    assert dead_letters(tmp_path) == [(at, *told) for at, told in enumerate(stages)]
 
 
 def test_each_table_of_a_record_has_its_own_bound(tmp_path):
-    """What one of them has already is staged for the other alone, and its letters go by the letters' bound."""
+    """What one of them has already is staged for the other alone, and its dead letters go by their bound."""
     values = [record("x", n) for n in (0, 1, 2)] + [record("x", "?")] * 2
     files, counts = run(tmp_path, [batch(values)], {DEAD_LETTERS: 3, "a": 1, "b": -1}, routing=BOTH)
     assert files == {"a": [[2]], "b": [[0, 1, 2]], DEAD_LETTERS: [[4, 4]]}
@@ -94,13 +94,13 @@ def test_each_table_of_a_record_has_its_own_bound(tmp_path):
 
 
 def test_renames_come_first_and_the_first_that_fits_whole_counts(tmp_path):
-    """Groups are filled in; a letter says the new name."""
+    """Groups are filled in; a dead letter says the new name."""
     rules = (Rename("old\\.(.)", "$1"), Rename(".*x.*", "b"), Rename("(?P<it>a)", "${it}"), Rename("gone", "new"))
     routing = replace(ROUTING, renames=rules)
     values = [record(name, 1) for name in ("old.a", "old.aa", "xx", "a", "gone", "b")]
     files, _ = run(tmp_path, [batch(values)], ALL, routing=routing)
     assert files == {"a": [[0, 3]], "b": [[2, 5]], DEAD_LETTERS: [[1, 4]]}
-    assert [row[1] for row in letters(tmp_path)] == ["old.aa", "new"]
+    assert [row[1] for row in dead_letters(tmp_path)] == ["old.aa", "new"]
 
 
 @pytest.mark.parametrize(("unrouted", "staged", "counted"), [
@@ -126,11 +126,11 @@ def test_counted_records_are_those_beyond_the_letters_bound(tmp_path):
 
 
 def test_rows_that_are_filtered_are_counted_and_in_no_table(tmp_path, odd):
-    """Only beyond the type's bound; the other table of a record has it all the same; what fails is a letter."""
+    """Only beyond the type's bound; the other table of a record has it all the same; what fails is a dead letter."""
     values = [record("x", n) for n in (1, 2, 3, 7, 4, 5)]
     files, counts = run(tmp_path, [batch(values)], {**ALL, "a": 0}, routing=FILTERING)
     assert files == {"a": [[1, 4]], "b": [[0, 1, 2, 3, 4, 5]], DEAD_LETTERS: [[3]]}
-    assert letters(tmp_path) == [(3, "a", "transform", "transform_failed")]
+    assert dead_letters(tmp_path) == [(3, "a", "transform", "transform_failed")]
     assert counts[FILTERED + "a"] == 2 and counts[COPIES] == 5
 
 
@@ -173,7 +173,7 @@ def test_without_rules_nothing_is_counted(tmp_path):
 
 @pytest.mark.parametrize("sent", [b'{"type": "x", "n": 1, "type": "b"}', b'{"type": "x", "n": 1, "\\u0074ype": "y"}'])
 def test_what_a_value_says_twice_leads_nowhere(tmp_path, sent):
-    """Whoever reads all of a value finds the second event type; a letter of each table that it was read for."""
+    """Whoever reads all of a value finds the second event type; a dead letter of each table that it was read for."""
     value = sent.replace(b"1", b'1, "ts": "2025-12-31T12:00:00Z"')
     files, _ = run(tmp_path, [batch([value])], ALL, routing=BOTH)
     assert set(files) == {DEAD_LETTERS}

@@ -22,7 +22,7 @@ from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.schemas import GUID, ID_MAX, KnownSchemas, SchemaText, UnknownId, guid_number
 from exporter.core.value_format import ValueFormat
 from exporter.executor.framing import Framing
-from exporter.executor.judge_letters import missing_ids
+from exporter.executor.judge_dead_letters import missing_ids
 from exporter.executor.readers import TaskReaders
 from exporter.formats.frames import framed, ids_without_text, readable, reframed
 from exporter.proof.readers.reader import NoGoodRecord, Undecided

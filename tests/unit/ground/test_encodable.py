@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from exporter.arrow.own_columns import DEAD_LETTER_SCHEMA
 from exporter.core.manifest import REASON
-from exporter.executor.letters import dead_letter_rows
+from exporter.executor.dead_letters import dead_letter_rows
 from exporter.monitor.totals import Totals
 from exporter.shape.apart import reason
 from exporter.text import encodable, first_line, told, why

@@ -45,8 +45,8 @@ def test_a_table_gets_them_with_the_first_files_that_have_them() -> None:
         assert target.decoded is None
         assert names(planned.to_make("new", Seen())) == names(wider)
         assert planned.accept("order", view(wider)).fingerprint == view(wider).fingerprint
-        letters = view(table_schema(None))
-        assert planned.accept(DEAD_LETTERS, letters).fingerprint == letters.fingerprint
+        dead_letters = view(table_schema(None))
+        assert planned.accept(DEAD_LETTERS, dead_letters).fingerprint == dead_letters.fingerprint
     assert PlannedColumns(ROUTING, Evolutions()).accept("order", EMPTY).fingerprint == EMPTY.fingerprint
 
 

@@ -190,9 +190,9 @@ def test_a_browser_runs_the_page_and_brings_it_up_to_date(
 
     def page() -> str:
         asked.append(1)
-        letters = busy_snapshot().totals.copy()
-        letters.committed["order"] = 1_000_000 + len(asked)
-        found = later(len(asked) * 5.0, totals=letters, verdicts={P0: evil})
+        dead_letters = busy_snapshot().totals.copy()
+        dead_letters.committed["order"] = 1_000_000 + len(asked)
+        found = later(len(asked) * 5.0, totals=dead_letters, verdicts={P0: evil})
         return live_page({**found.as_dict(), "hangs": ""}, [point(later(at * 10.0)) for at in range(5)])
 
     monkeypatch.setattr(served.app, "page", page)

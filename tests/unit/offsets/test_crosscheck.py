@@ -69,11 +69,11 @@ def test_files_of_ours_without_a_position_stop_the_start(tables):
     assert isinstance(verdict(tables, DEAD, {0: OWN}, OWN, ACTIVE), Stop)
 
 
-@pytest.mark.parametrize("letters", [{}, {DEAD: ABSENT}], ids=["no table", "no anchor"])
+@pytest.mark.parametrize("dead_letters", [{}, {DEAD: ABSENT}], ids=["no table", "no anchor"])
 @pytest.mark.parametrize("offset", [-1, 40])
-def test_lost_dead_letters_stop_the_start(letters, offset):
+def test_lost_dead_letters_stop_the_start(dead_letters, offset):
     """ANCHOR: another table with a position proves that the dead letters once had one."""
-    found = verdict({**letters, "A": at(offset)}, DEAD, {}, OWN, ACTIVE)
+    found = verdict({**dead_letters, "A": at(offset)}, DEAD, {}, OWN, ACTIVE)
     assert isinstance(found, Stop)
     assert found.invariant is Invariant.ANCHOR
     assert "table A" in found.reason

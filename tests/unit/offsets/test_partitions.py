@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from exporter.arrow.keys import letter_keys, partition_keys
+from exporter.arrow.keys import dead_letter_keys, partition_keys
 from offsets import partitions
 from offsets.partitions import DAY, NULL, TEXT_BYTES_MAX, UNIT_PROPERTY, UNITS, BadPartition, Spec, fits
 from tests.support.days import partition_of
@@ -95,7 +95,7 @@ def test_arrow_makes_the_same_keys(times: list[datetime | None], unit: str) -> N
     keys = [None if one is None else Spec(unit).at(one).key for one in times]
     assert partition_keys(array, unit).to_pylist() == keys
     days = [0 if one is None else DAY.at(one).key for one in times]
-    assert letter_keys(array).to_pylist() == days
+    assert dead_letter_keys(array).to_pylist() == days
 
 
 @unhurried

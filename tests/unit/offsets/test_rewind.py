@@ -35,7 +35,7 @@ from offsets.rewind import (
 )
 
 TP, OTHER = TopicPartition("orders", 0), TopicPartition("orders", 1)
-LETTERS = "dead_letters"
+DEAD_LETTERS = "dead_letters"
 
 
 @pytest.mark.parametrize(
@@ -67,10 +67,11 @@ def test_a_table_holds_what_the_last_accident_left(position: int, setbacks: list
 
 def test_all_tables_of_a_partition_reach_one_epoch_and_only_the_hit_one_goes_back() -> None:
     """Protocol 5.3a: no active table may stay behind the dead letters, none but an interrupted repair's be ahead."""
-    positions = {LETTERS: Position(0, 90), "order": Position(0, 80), "click": Position(0, 70), "old": Position(0, 5)}
-    found = moves(LETTERS, positions, {"order": 40}, active=(LETTERS, "order", "click"))
+    at = {DEAD_LETTERS: 90, "order": 80, "click": 70, "old": 5}
+    positions = {name: Position(0, offset) for name, offset in at.items()}
+    found = moves(DEAD_LETTERS, positions, {"order": 40}, active=(DEAD_LETTERS, "order", "click"))
     assert found == {
-        LETTERS: Move(Position(0, 90), Position(1, 90)),
+        DEAD_LETTERS: Move(Position(0, 90), Position(1, 90)),
         "order": Move(Position(0, 80), Position(1, 40), cuts=True),
         "click": Move(Position(0, 70), Position(1, 70)),
     }
@@ -78,33 +79,33 @@ def test_all_tables_of_a_partition_reach_one_epoch_and_only_the_hit_one_goes_bac
 
 def test_an_interrupted_repair_is_continued_into_the_same_epoch() -> None:
     """In whatever order it had got how far: the rest follows, and afterwards there is nothing left to do."""
-    names = (LETTERS, "click", "order")
-    start = {LETTERS: Position(3, 90), "order": Position(3, 80), "click": Position(3, 70)}
-    whole = moves(LETTERS, start, {"order": 40}, names)
+    names = (DEAD_LETTERS, "click", "order")
+    start = {DEAD_LETTERS: Position(3, 90), "order": Position(3, 80), "click": Position(3, 70)}
+    whole = moves(DEAD_LETTERS, start, {"order": 40}, names)
     for count, order in itertools.product(range(1, 3), itertools.permutations(("click", "order"))):
         done = order[:count]
         positions = {**start, **{name: whole[name].new for name in done}}
         targets = {} if "order" in done else {"order": 40}
-        rest = moves(LETTERS, positions, targets, names)
+        rest = moves(DEAD_LETTERS, positions, targets, names)
         assert rest == {name: move for name, move in whole.items() if name not in done}
-    assert moves(LETTERS, {name: whole[name].new for name in names}, {}, names) == {}
+    assert moves(DEAD_LETTERS, {name: whole[name].new for name in names}, {}, names) == {}
 
 
 def test_a_second_accident_in_the_middle_of_a_repair_takes_every_table_one_epoch_further() -> None:
     """What had been moved already is hit again: its new epoch is closed too."""
-    positions = {LETTERS: Position(0, 90), "order": Position(1, 60), "click": Position(0, 70)}
-    found = moves(LETTERS, positions, {"order": 40}, (LETTERS, "order", "click"))
+    positions = {DEAD_LETTERS: Position(0, 90), "order": Position(1, 60), "click": Position(0, 70)}
+    found = moves(DEAD_LETTERS, positions, {"order": 40}, (DEAD_LETTERS, "order", "click"))
     assert {name: move.new for name, move in found.items()} == {
-        LETTERS: Position(2, 90), "order": Position(2, 40), "click": Position(2, 70),
+        DEAD_LETTERS: Position(2, 90), "order": Position(2, 40), "click": Position(2, 70),
     }  # fmt: skip
     assert next_epoch(Position(0, 90), positions, {"order"}) == 2
 
 
 def test_a_table_that_is_made_anew_begins_in_the_next_epoch() -> None:
     """It has no position: the target alone says where it begins."""
-    found = moves(LETTERS, {LETTERS: Position(0, 90)}, {"order": -1}, (LETTERS, "order"))
+    found = moves(DEAD_LETTERS, {DEAD_LETTERS: Position(0, 90)}, {"order": -1}, (DEAD_LETTERS, "order"))
     assert found["order"] == Move(None, Position(1, -1), cuts=True)
-    assert found[LETTERS].new == Position(1, 90)
+    assert found[DEAD_LETTERS].new == Position(1, 90)
 
 
 BEFORE = {

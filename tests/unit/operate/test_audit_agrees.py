@@ -20,7 +20,7 @@ from exporter.column.ddl import ddl_schema
 from exporter.core.routing import Routing
 from exporter.core.schemas import KnownSchemas
 from exporter.formats.decoder import Decoder
-from exporter.proof.codes import EITHER, LETTERS, sifted
+from exporter.proof.codes import DEAD_LETTER, EITHER, sifted
 from exporter.proof.contents.compare import NOTHING_SURE, Configured
 from exporter.proof.readers.reader import NoGoodRecord
 from exporter.proof.readers.reading import ValueReading
@@ -116,7 +116,7 @@ def document_of(rules: Routing, record: dict[str, Any]) -> Any:
 
 def test_the_audit_expects_what_becomes_of_each_record(rules: Routing) -> None:
     """Kept, filtered, or dead because its filter fails; and of almost all it is sure."""
-    judged = {CODE: 0, sifted(CODE): 0, LETTERS: 0, EITHER: 0}
+    judged = {CODE: 0, sifted(CODE): 0, DEAD_LETTER: 0, EITHER: 0}
     for offset, case in CASES:
         record = record_of(case, offset)
         name = json.loads(record["value"])["type"]
@@ -131,7 +131,7 @@ def test_the_audit_expects_what_becomes_of_each_record(rules: Routing) -> None:
             assert expected in (EITHER, sifted(CODE) if became.filtered else CODE), case
         else:
             assert expected != sifted(CODE), case
-    assert judged[CODE] > 10 and judged[sifted(CODE)] > 15 and judged[LETTERS] >= 1 and judged[EITHER] <= 5, judged
+    assert judged[CODE] > 10 and judged[sifted(CODE)] > 15 and judged[DEAD_LETTER] >= 1 and judged[EITHER] <= 5, judged
 
 
 def test_a_row_is_compared_whole_with_what_settings_make_of_its_value(rules: Routing) -> None:

@@ -15,7 +15,7 @@ from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.shapes import Rename, Shape
 from exporter.operate.audit.opinion import JudgedRecord, Opinion, Taker
 from exporter.operate.audit.records import AuditedRecord
-from exporter.proof.codes import EITHER, LETTERS, UNROUTED, sifted, sifted_from
+from exporter.proof.codes import DEAD_LETTER, EITHER, UNROUTED, sifted, sifted_from
 from exporter.proof.readers.reading import Readings
 from exporter.proof.rules.routes import Routes, has_routes
 from exporter.proof.rules.values import alike
@@ -23,7 +23,7 @@ from offsets.ranges import TopicPartition
 from tests.support.naive_rules import COUNTED, takers
 
 TYPES = ("a", "b", "order.v1")
-CODES = {"dead_letters": LETTERS, **{name: code for code, name in enumerate(TYPES, 1)}, "new": 4}
+CODES = {"dead_letters": DEAD_LETTER, **{name: code for code, name in enumerate(TYPES, 1)}, "new": 4}
 NAMES = {code: name for name, code in CODES.items()}
 
 
@@ -43,23 +43,23 @@ def routing_of(**changed: Any) -> Routing:
     ("changed", "text", "takers"),
     [
         ({}, "a", (1,)),
-        ({}, "c", (LETTERS,)),
-        ({}, None, (LETTERS,)),
+        ({}, "c", (DEAD_LETTER,)),
+        ({}, None, (DEAD_LETTER,)),
         ({"unrouted": "count"}, "c", (UNROUTED,)),
-        ({"unrouted": "count"}, "", (LETTERS,)),
+        ({"unrouted": "count"}, "", (DEAD_LETTER,)),
         ({"unrouted": "b"}, "c", (2,)),
-        ({"unrouted": "b"}, None, (LETTERS,)),
+        ({"unrouted": "b"}, None, (DEAD_LETTER,)),
         ({"matches": (("a", ".*"), ("b", "b|c"))}, "c", (1, 2)),
         ({"matches": (("a", ".*"), ("b", "b|c"))}, "order.v1", (1, 3)),
-        ({"matches": (("a", "x"),)}, "a", (LETTERS,)),
+        ({"matches": (("a", "x"),)}, "a", (DEAD_LETTER,)),
         ({"matches": (("a", "(?s).*"),)}, "\n../é", (1,)),
         ({"renames": (Rename("(.*)-(?P<v>.)", "${v}"), Rename("x-.*", "b"))}, "x-a", (1,)),
         ({"renames": (Rename("x(y)?", "a$1"),)}, "x", (1,)),
         ({"renames": (Rename("x", "$$"),), "matches": (("b", r"\$"),)}, "x", (2,)),
-        ({"renames": (Rename("x.*", "a"),)}, "wx", (LETTERS,)),
+        ({"renames": (Rename("x.*", "a"),)}, "wx", (DEAD_LETTER,)),
         ({"renames": (Rename("a", "b"), Rename("b", "c"))}, "a", (2,)),
         ({"new_type": "table"}, "new", (4,)),
-        ({"new_type": "table"}, "newer", (LETTERS,)),
+        ({"new_type": "table"}, "newer", (DEAD_LETTER,)),
         ({"new_type": "table", "unrouted": "count"}, "A", (UNROUTED,)),
         ({"new_type": "table", "unrouted": "a"}, "new", (4,)),
     ],
@@ -140,7 +140,7 @@ def test_which_tables_take_a_record_and_what_their_filters_make_of_it() -> None:
         '{"t": {"n": {}}}',
         '{"t": {"n": "b"}, "id": 4',
     )
-    no_type = [(LETTERS, LETTERS)]
+    no_type = [(DEAD_LETTER, DEAD_LETTER)]
     assert found == [
         [(1, 1), (2, 2)], [(1, sifted(1)), (2, 2)], [(1, EITHER)], no_type, no_type, [(1, 1), (2, 2)], *[no_type] * 3,
     ]  # fmt: skip

@@ -27,7 +27,7 @@ US = pa.timestamp("us", "UTC")
 KAFKA = pa.struct([
     ("topic", pa.string()), ("partition", pa.int32()), ("epoch", pa.int32()), ("offset", pa.int64()), ("timestamp", US),
 ])  # fmt: skip
-LETTER = [*((name, pa.string()) for name in ("event_type", "stage", "reason")), ("key", pa.binary())]
+OF_DEAD = [*((name, pa.string()) for name in ("event_type", "stage", "reason")), ("key", pa.binary())]
 COLUMNS = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}'
 ROUTING = Routing(
     TypeFrom("json", "type"), EventTime("record"), (("a", COLUMNS), ("b", COLUMNS)),
@@ -42,18 +42,21 @@ def row(offset: int, number: int) -> dict[str, Any]:
     return {"offset": offset, "id": number, "_event_time": AT}
 
 
-def letter(offset: int, of: str | None, stage: str) -> dict[str, Any]:
+def dead_letter(offset: int, of: str | None, stage: str) -> dict[str, Any]:
     return {"offset": offset, "event_type": of, "stage": stage, "reason": "r", "key": b"k", "value": SENT[offset]}
 
 
 A, B = [row(1, 5), row(4, 4), row(6, 9)], [row(1, 5), row(2, 1), row(6, 9)]
-LETTERS = [letter(0, None, "route"), letter(3, "a", "decode"), letter(3, "b", "decode"), letter(5, None, "route")]
-WHOLE, POISON = letter(1, None, "route"), letter(1, None, "condemned")
+DEAD = [
+    dead_letter(0, None, "route"), dead_letter(3, "a", "decode"), dead_letter(3, "b", "decode"),
+    dead_letter(5, None, "route"),
+]  # fmt: skip
+WHOLE, POISON = dead_letter(1, None, "route"), dead_letter(1, None, "condemned")
 
 
 def write(root: Path, name: str, rows: list[dict[str, Any]]) -> None:
     """A table at the position 6, from the beginning."""
-    own = [*LETTER, ("value", pa.binary())] if name == DEAD_LETTERS else [("id", pa.int64()), ("_event_time", US)]
+    own = [*OF_DEAD, ("value", pa.binary())] if name == DEAD_LETTERS else [("id", pa.int64()), ("_event_time", US)]
     kafka = {"topic": "t", "partition": 0, "epoch": 0, "timestamp": AT}
     placed = [{**one, "_kafka": {**kafka, "offset": one["offset"]}, "day": AT.date()} for one in rows]
     table = pa.Table.from_pylist(placed, schema=pa.schema([("_kafka", KAFKA), *own, ("day", pa.date32())]))
@@ -67,27 +70,27 @@ def write(root: Path, name: str, rows: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "letters", "found"),
+    ("a", "b", "dead_letters", "found"),
     [
-        (A, B, LETTERS, []),
-        (A[1:], B, LETTERS, ["missing: a t-0: 1"]),
-        (A, B[1:], LETTERS, ["missing: b t-0: 1"]),
-        ([*A, row(2, 1)], B, LETTERS, ["in a table, but only to be counted: a t-0: 2"]),
-        (A, [*B, row(1, 5)], LETTERS, ["twice: b t-0: 1 (also in b)"]),
-        (A, [*B, row(4, 4)], LETTERS, ["in another table: b t-0: 4 (expected in a)"]),
-        (A, [row(1, 6), *B[1:]], LETTERS, ["different values: b t-0: 1"]),
-        (A, B, LETTERS[:1] + LETTERS[2:], ["missing: dead_letters t-0: 3"]),
-        (A, B, [*LETTERS, WHOLE], [f"twice: {name} t-0: 1 (also in dead_letters)" for name in "ab"]),
-        (A[1:], B[1:], [*LETTERS, WHOLE], ["in another table: dead_letters t-0: 1 (expected in a)"]),
-        (A[1:], B, [*LETTERS, POISON], []),
-        (A[1:], B[1:], [*LETTERS, POISON], []),
+        (A, B, DEAD, []),
+        (A[1:], B, DEAD, ["missing: a t-0: 1"]),
+        (A, B[1:], DEAD, ["missing: b t-0: 1"]),
+        ([*A, row(2, 1)], B, DEAD, ["in a table, but only to be counted: a t-0: 2"]),
+        (A, [*B, row(1, 5)], DEAD, ["twice: b t-0: 1 (also in b)"]),
+        (A, [*B, row(4, 4)], DEAD, ["in another table: b t-0: 4 (expected in a)"]),
+        (A, [row(1, 6), *B[1:]], DEAD, ["different values: b t-0: 1"]),
+        (A, B, DEAD[:1] + DEAD[2:], ["missing: dead_letters t-0: 3"]),
+        (A, B, [*DEAD, WHOLE], [f"twice: {name} t-0: 1 (also in dead_letters)" for name in "ab"]),
+        (A[1:], B[1:], [*DEAD, WHOLE], ["in another table: dead_letters t-0: 1 (expected in a)"]),
+        (A[1:], B, [*DEAD, POISON], []),
+        (A[1:], B[1:], [*DEAD, POISON], []),
     ],
 )
 def test_each_table_of_a_record_is_looked_at(
-    a: Any, b: Any, letters: Any, found: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    a: Any, b: Any, dead_letters: Any, found: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A row, a dead letter of the type, or a filter that takes it out; a letter of the whole record stands for all."""
-    for name, rows in (("a", a), ("b", b), (DEAD_LETTERS, letters)):
+    """A row, a dead letter of the type, or a filter that takes it out; one of the whole record stands for all."""
+    for name, rows in (("a", a), ("b", b), (DEAD_LETTERS, dead_letters)):
         write(tmp_path, name, rows)
     sent = {("t", 0, at): Message("t", 0, at, b"k", value, [], AT_US) for at, value in enumerate(SENT)}
     monkeypatch.setattr(naive, "_read", lambda lake: ({("t", 0): 0}, {("t", 0): 7}, sent))

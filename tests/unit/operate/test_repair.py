@@ -74,7 +74,7 @@ class MemoryLake:
         self.written: list[str] = []
         fingerprint = ROUTING.fingerprint()
         known = {CLUSTER_PROPERTY: "cluster", f"{TOPIC_PROPERTY}events": "topic"}
-        letters = {
+        dead_letters = {
             **known,
             f"{ROUTING_PROPERTY}{TP}": json.dumps({"0": fingerprint}),
             f"{CONFIG_PROPERTY}{fingerprint}": ROUTING.to_json(),
@@ -82,7 +82,7 @@ class MemoryLake:
         }
         self.tables = {
             "order": Table(self, "order", tables_of, 19, known),
-            DEAD_LETTERS: Table(self, DEAD_LETTERS, tables_of, 29, letters),
+            DEAD_LETTERS: Table(self, DEAD_LETTERS, tables_of, 29, dead_letters),
         }
 
     def event_types(self) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from exporter.display.concerns import Concern
 from exporter.display.units import moment, secs_span, short, size, span, sums, things
 from exporter.errors import ConfigError
 from exporter.operate.chosen import parse_ranges
-from exporter.operate.letters.letters import LetterCount
+from exporter.operate.dead_letters.listing import DeadLetterCount
 from exporter.operate.report.model import DayFiles, Facts, FailedCommit, Happened
 from exporter.operate.report.page import DAYS_MAX, VERSIONS_MAX, report_page
 from exporter.operate.report.verdict import DUE_FILES, report_concerns
@@ -38,9 +38,9 @@ def facts(name: str = "order") -> Facts:
         [Happened(AT, name, "with rows", 50), Happened(AT + 60_000, name, "with rows", 43),
          Happened(AT, "click", "empty marker"), Happened(AT + 5, name, "failed"), Happened(AT + 9, name, name)],
         [DayFiles(name, "2026-11-20", 3, 3 << 20), DayFiles(name, "2026-11-21", 1, 100)],
-        [LetterCount(name, "decode", "type_mismatch", "2026-11-20", 4, "t-0:1", "t-0:9"),
-         LetterCount(None, "route", "not_json", "2026-11-21", 2, "t-0:3", "t-0:5"),
-         LetterCount(name, "decode", "type_mismatch", "2026-11-21", 1, "t-0:1", "t-0:9")],
+        [DeadLetterCount(name, "decode", "type_mismatch", "2026-11-20", 4, "t-0:1", "t-0:9"),
+         DeadLetterCount(None, "route", "not_json", "2026-11-21", 2, "t-0:3", "t-0:5"),
+         DeadLetterCount(name, "decode", "type_mismatch", "2026-11-21", 1, "t-0:1", "t-0:9")],
         [Concern(f"note on {name}")],
     )  # fmt: skip
 
@@ -75,7 +75,7 @@ def test_a_commit_that_failed_is_shown_with_what_it_held_and_whose_it_was() -> N
 
 def test_the_verdict_says_what_to_do_about_many_small_files() -> None:
     """As many as maintenance would join now; a few of them, or large ones, are a note."""
-    quiet = replace(facts(), places=[], letters=[], notes=[], due=[(200, 200 * 12 << 10), (16, 16 * 12 << 10)])
+    quiet = replace(facts(), places=[], dead_letters=[], notes=[], due=[(200, 200 * 12 << 10), (16, 16 * 12 << 10)])
     (one,) = report_concerns(quiet)
     assert one == Concern("216 files of 12.0\u00a0KiB in the mean", "exporter maintain --apply")
     assert "<b>look at:</b>" in report_page(quiet) and "<code>exporter maintain --apply</code>" in report_page(quiet)
@@ -87,7 +87,7 @@ def test_the_verdict_says_what_to_do_about_many_small_files() -> None:
 def test_the_verdict_says_that_nothing_is_committed_while_records_wait() -> None:
     """Only past the time in which a commit is due; what has not begun is a note."""
     old = [Happened(AT - 3_600_000, "order", "with rows", 5)]
-    behind = replace(facts(), places=facts().places[:1], letters=[], notes=[], happened=old)
+    behind = replace(facts(), places=facts().places[:1], dead_letters=[], notes=[], happened=old)
     assert report_concerns(behind) == [
         Concern("nothing was committed for 1.0 h, and 7 offsets are behind", "exporter status")
     ]
@@ -145,18 +145,18 @@ def test_rows_are_level_while_nothing_is_committed() -> None:
 def test_dead_letters_are_gone_through_a_fixed_number_of_times() -> None:
     """However many types and reasons there are: 4,000 of them took as long as 16 million."""
 
-    class Counted(list[LetterCount]):
+    class Counted(list[DeadLetterCount]):
         times = 0
 
-        def __iter__(self) -> Iterator[LetterCount]:
+        def __iter__(self) -> Iterator[DeadLetterCount]:
             self.times += 1
             return super().__iter__()
 
     times = set()
     for types in (1, 50):
-        letters = Counted(LetterCount(f"t{n}", "decode", "x", "2026-11-20", 1, "", "") for n in range(types))
-        report_page(replace(facts(), letters=letters))
-        times.add(letters.times)
+        dead_letters = Counted(DeadLetterCount(f"t{n}", "decode", "x", "2026-11-20", 1, "", "") for n in range(types))
+        report_page(replace(facts(), dead_letters=dead_letters))
+        times.add(dead_letters.times)
     assert len(times) == 1
 
 

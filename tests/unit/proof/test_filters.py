@@ -14,7 +14,7 @@ import pytest
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.shapes import Shape
 from exporter.formats.decoder import Decoder
-from exporter.proof.codes import EITHER, LETTERS, sifted
+from exporter.proof.codes import DEAD_LETTER, EITHER, sifted
 from exporter.proof.contents.documents import NotJson, read
 from exporter.proof.rules import functions
 from exporter.proof.rules.expressions import evaluated
@@ -88,7 +88,7 @@ CASES = [
     ("id > 3", '{"id": "4"}', EITHER),
     ("id > 3", '{"id": 4, "name": 5}', CODE),
     ("name = 'é'", '{"name": "\\u00e9"}', CODE),
-    ("CAST(name AS INTEGER) > 3", '{"name": "x"}', LETTERS),
+    ("CAST(name AS INTEGER) > 3", '{"name": "x"}', DEAD_LETTER),
     ("CAST(name AS INTEGER) > 3", '{"name": "5"}', CODE),
     ("who.x = 1", '{"who": {"x": 1, "y": 2}}', CODE),
     ("\"at\" < TIMESTAMPTZ '2025-01-01'", '{"at": "2025-01-01T00:30:00+01:00"}', CODE),
@@ -111,7 +111,7 @@ def test_each_row_is_judged_by_itself() -> None:
     texts = ["x" if row % 10 == 3 else str(row % 7) for row in range(200)]
     one = Filter(Shape(WHO, where="name <> '' AND CAST(name AS INTEGER) > 3"), CODE)
     found = one.judged([{"name": text} for text in texts] + [Unsure], [RECORD] * 201)
-    wanted = [LETTERS if text == "x" else CODE if int(text) > 3 else sifted(CODE) for text in texts]
+    wanted = [DEAD_LETTER if text == "x" else CODE if int(text) > 3 else sifted(CODE) for text in texts]
     assert found == [*wanted, EITHER]
     assert one.judged([], []) == []
 
@@ -123,9 +123,9 @@ def test_a_function_of_the_settings_is_called_once_more() -> None:
                   python_version="1", python_columns=schema(("twice", "long")))  # fmt: skip
     sent = [{"n": n} for n in numbers]
     out = sifted(CODE)
-    assert Filter(shape, CODE).judged(sent, [RECORD] * 7) == [CODE, out, LETTERS, CODE, out, LETTERS, CODE]
+    assert Filter(shape, CODE).judged(sent, [RECORD] * 7) == [CODE, out, DEAD_LETTER, CODE, out, DEAD_LETTER, CODE]
     asked = replace(shape, where="twice > 7")
-    assert Filter(asked, CODE).judged(sent, [RECORD] * 7) == [CODE, out, LETTERS, out, out, LETTERS, CODE]
+    assert Filter(asked, CODE).judged(sent, [RECORD] * 7) == [CODE, out, DEAD_LETTER, out, out, DEAD_LETTER, CODE]
     assert Filter(shape, CODE).judged([{"n": 4, "more": 5}, Unsure], [RECORD] * 2) == [EITHER, EITHER]
     assert Filter(replace(shape, python="no.such:thing"), CODE).judged(sent[:1], [RECORD]) == [EITHER]
 

@@ -23,7 +23,7 @@ from exporter.core.value_format import ValueFormat
 from exporter.errors import ConfigError
 from exporter.operate.audit.opinion import JudgedRecord, Opinion
 from exporter.operate.audit.records import AuditedRecord
-from exporter.proof.codes import EITHER, FILTERED, LETTERS
+from exporter.proof.codes import DEAD_LETTER, EITHER, FILTERED
 from exporter.proof.contents.documents import equal, same_scalar
 from exporter.proof.contents.typed import Day, Floating, Instant
 from exporter.proof.readers.formats import check
@@ -374,7 +374,7 @@ def test_a_configuration_says_what_it_asks_a_value_for() -> None:
         said = {"type_from": TypeFrom("schema", "short"), "event_time": EventTime("record"), "types": (), **changed}
         routing = Routing(**said)
         routing = replace(routing, decoder_version=routing.decoder_here)
-        judge = Opinion(routing, {"dead_letters": LETTERS, "R": 1}, Readings({}))
+        judge = Opinion(routing, {"dead_letters": DEAD_LETTER, "R": 1}, Readings({}))
         seen = JudgedRecord(AuditedRecord(TopicPartition(topic, 0), 0, 7, None, value, len(value or b""), []))
         (taker,) = judge.takers(seen)
         return judge.event_type(seen), judge.time(seen), judge.expected(seen, taker)
@@ -384,9 +384,9 @@ def test_a_configuration_says_what_it_asks_a_value_for() -> None:
     form = ValueFormat("avro", schemas=(("a", json.dumps(schema)),))
     timed = {"event_time": EventTime("json", "n", "ms"), "value_format": form, "new_type": "table"}
     assert judged(b"\x02", **timed) == ("R", 1_000, 1)
-    assert judged(b"", **timed) == judged(None, **timed) == (None, None, LETTERS)
+    assert judged(b"", **timed) == judged(None, **timed) == (None, None, DEAD_LETTER)
     assert judged(b"\x02", topic_formats=(("t", form),), new_type="table") == ("R", 7, 1)
-    assert judged(b"\x02", "u", topic_formats=(("t", form),)) == (None, 7, LETTERS)
+    assert judged(b"\x02", "u", topic_formats=(("t", form),)) == (None, 7, DEAD_LETTER)
     assert same_scalar(Floating(0.0), 0)
 
 
@@ -394,7 +394,7 @@ def test_topics_of_several_formats_are_judged_each_by_its_own() -> None:
     """A tombstone is counted where the topic's format says so; what cannot be decided may be anywhere."""
     formats = (("s", ValueFormat("string", tombstones="count")), ("x", ValueFormat("avro", "confluent")))
     columns = json.dumps({"type": "struct", "fields": []})
-    codes = {"j": 1, "s": 2, "x": 3, "dead_letters": LETTERS}
+    codes = {"j": 1, "s": 2, "x": 3, "dead_letters": DEAD_LETTER}
 
     def judged(types: tuple[str, ...], topic: str, value: bytes | None) -> tuple[int, bool]:
         declared = tuple((name, columns) for name in types)
@@ -407,7 +407,8 @@ def test_topics_of_several_formats_are_judged_each_by_its_own() -> None:
     rows = [("j", b'{"ts":"2025-03-10T00:00:00Z"}'), ("j", b"{"), ("j", None), ("s", b"t"), ("s", b"\xff"), ("s", None),
             ("x", b"\0\0\0\0\1")]  # fmt: skip
     found = [judged(("j", "s"), *row) for row in rows]
-    assert [code for code, _ in found] == [1, LETTERS, LETTERS, 2, LETTERS, FILTERED, LETTERS], "x has no table"
+    dead = DEAD_LETTER
+    assert [code for code, _ in found] == [1, dead, dead, 2, dead, FILTERED, dead], "x has no table"
     assert [timed for _, timed in found] == [True] + [False] * 6
     assert judged(("j", "s", "x"), *rows[-1]) == (EITHER, False)
 

@@ -22,7 +22,7 @@ OURS = Routing(TypeFrom("json", "type"), EventTime("record"), (("order", "{}"),)
 OLD = Routing(TypeFrom("json", "t"), EventTime("record"), ())
 
 
-def letters(*configurations: Routing, text: str | None = None) -> TableView:
+def dead_letters(*configurations: Routing, text: str | None = None) -> TableView:
     """The dead letters, where P0 is at offset 9 of the epoch of the last of these configurations."""
     history = ", ".join(f'"{epoch}": "{one.fingerprint()}"' for epoch, one in enumerate(configurations))
     properties = {f"{ROUTING_PROPERTY}{P0}": f"{{{history}}}"}
@@ -39,7 +39,7 @@ def reading(view: TableView, order: Position | None = None) -> Reading:
 
 def test_a_configuration_that_is_in_force_runs() -> None:
     """What has no position yet is anchored at the dead letters' one (protocol 5.2)."""
-    (found,) = verdicts(reading(letters(OURS)), OURS, APP).values()
+    (found,) = verdicts(reading(dead_letters(OURS)), OURS, APP).values()
     assert found == Agree(0, {DEAD_LETTERS: 9}, ("order",), 9)
     do = to_do({P0: found})
     assert do.unanchored == {"order": {P0: Position(0, 9)}} and do.positions == {P0: {DEAD_LETTERS: Position(0, 9)}}
@@ -47,7 +47,7 @@ def test_a_configuration_that_is_in_force_runs() -> None:
 
 def test_a_new_one_drains_what_is_in_force() -> None:
     """Under the configuration that the dead letters record (protocol 5.3c)."""
-    found = reading(letters(OLD))
+    found = reading(dead_letters(OLD))
     (switch,) = verdicts(found, OURS, APP).values()
     assert isinstance(switch, Switch) and switch.in_force == OLD.fingerprint()
     do = to_do({P0: switch})
@@ -57,7 +57,7 @@ def test_a_new_one_drains_what_is_in_force() -> None:
 
 def test_an_older_one_has_been_replaced() -> None:
     """It does not come back by itself (protocol 5.3b)."""
-    (found,) = verdicts(reading(letters(OURS, OLD)), OURS, APP).values()
+    (found,) = verdicts(reading(dead_letters(OURS, OLD)), OURS, APP).values()
     assert found == Superseded(OLD.fingerprint())
 
 
@@ -65,9 +65,9 @@ def test_an_older_one_has_been_replaced() -> None:
 def test_a_configuration_that_this_version_cannot_read_stops(text: str) -> None:
     """Nothing is drained by guess."""
     with pytest.raises(InvariantBroken, match="cannot be read by this version"):
-        verdicts(reading(letters(OLD, text=text)), OURS, APP)
+        verdicts(reading(dead_letters(OLD, text=text)), OURS, APP)
     with pytest.raises(InvariantBroken, match="is not recorded"):
-        recorded(replace(letters(OLD), properties={}), OLD.fingerprint())
+        recorded(replace(dead_letters(OLD), properties={}), OLD.fingerprint())
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from tests.support.snapshots import P0, P1
 
 ORDER = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}'
 ROUTING = Routing(TypeFrom("json", "type"), EventTime("record"), (("order", ORDER),), new_type="table")
-LETTERS = TableView(3, "letters-id", "f-letters", {"app/skipped/events/0/7": 0}, schema_json=table_schema(None))
+DEAD = TableView(3, "letters-id", "f-letters", {"app/skipped/events/0/7": 0}, schema_json=table_schema(None))
 VIEW = TableView(5, "order-id", "f-order", {}, schema_json=table_schema(ORDER), partition_columns=("day",))
 TOPIC = TopicIdentity("c", "t1", (0, 1))
 
@@ -49,7 +49,7 @@ def known(specs: Specs | None = None) -> tuple[KnownTables, MemoryCommitter, Top
 
 def found(epoch: int = 0, view: TableView = VIEW) -> Recovered:
     agreed = {tp: Agree(epoch, {DEAD_LETTERS: 9, "order": 4}, (), 9) for tp in (P0, P1)}
-    return Recovered(agreed, {DEAD_LETTERS: LETTERS, "order": view}, {"events": TOPIC}, frozenset({"old"}))
+    return Recovered(agreed, {DEAD_LETTERS: DEAD, "order": view}, {"events": TOPIC}, frozenset({"old"}))
 
 
 def test_a_recovery_becomes_writers_and_what_is_known() -> None:

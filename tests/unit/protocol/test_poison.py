@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from exporter.fetch import ranges
-from exporter.protocol.poison import letter_adds
+from exporter.protocol.poison import dead_letter_adds
 from exporter.stores.parquet import FileOrigin
 from exporter.stores.stores import open_store
 from offsets.names import BadName, DataFile
@@ -30,7 +30,7 @@ def test_poison_records_keep_what_can_be_told_of_them(tmp_path: Path) -> None:
          pa.Table.from_pylist(rows[2:], schema=ranges.EXACT)]
     )  # fmt: skip
     origin = FileOrigin(open_store(str(tmp_path)), "app", TP, 2, "dead_letters", "f", {"routing": "r"})
-    adds = letter_adds(origin, raw, [f"why {number}" for number in range(4)])
+    adds = dead_letter_adds(origin, raw, [f"why {number}" for number in range(4)])
     found = {add["partitionValues"]["day"]: pq.read_table(tmp_path / add["path"], partitioning=None) for add in adds}
     assert {day: [one["_kafka"]["offset"] for one in table.to_pylist()] for day, table in found.items()} == {
         "1970-01-01": [6, 7], "2025-12-31": [8], "2026-01-01": [5],

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from exporter.core.merge import MERGED_FILE_BYTES, SMALL_FILE_BYTES, merge_batches
 from exporter.core.order import StagingBudget
 from exporter.core.writers import StagedFile
-from exporter.executor.letters import coordinates
+from exporter.executor.dead_letters import coordinates
 from exporter.lake.properties import retention_is_safe
 from exporter.stores.memory import DISKS, Disk, MemoryStore
 from exporter.stores.parquet import SMALL_BYTES, FileOrigin, GrowingFile, give_memory_back, merge

@@ -30,7 +30,7 @@ from tests.support.java import java, raised
 from tests.support.lakes import wait_until
 from tests.support.snapshots import P0
 
-LETTERS, CLICK = WriterKey(DEAD_LETTERS, P0), WriterKey("click", P0)
+DEAD, CLICK = WriterKey(DEAD_LETTERS, P0), WriterKey("click", P0)
 ROUTING = Routing(TypeFrom("json", "type"), EventTime("record"), (), new_type="table")
 FILE = StagedFile("day=2026-01-31/a", OffsetRange(10, 12), 3, 100)
 MANIFEST = RoundResult(
@@ -48,7 +48,7 @@ class Place:
         self.let = threading.Event()
         self.let.set()
         self.again: list[set[TopicPartition]] = []
-        self.writers = {LETTERS: Writer(LETTERS, 0, 1, 9, 9)}
+        self.writers = {DEAD: Writer(DEAD, 0, 1, 9, 9)}
         nothing: Any = None
         committer = MemoryCommitter()
         self.known = KnownTables(app="app", routing=ROUTING, topics=nothing, committer=committer)
@@ -97,11 +97,11 @@ def test_a_manifest_is_given_once_every_type_of_it_has_a_writer(place: Place) ->
 
 def test_the_dead_letters_are_committed_first(place: Place) -> None:
     """A type is anchored where they are, so that little is read again (protocol 3.1)."""
-    place.writers[LETTERS] = replace(place.writers[LETTERS], frontier=11)
-    assert place.machine.letters_waited_for(place.writers, {P0: 1}) == [LETTERS]
+    place.writers[DEAD] = replace(place.writers[DEAD], frontier=11)
+    assert place.machine.dead_letters_waited_for(place.writers, {P0: 1}) == [DEAD]
     assert place.tick() is None and place.machine.idle and not place.asked
-    place.writers[LETTERS] = Writer(LETTERS, 0, 1, 11, 11)
-    assert place.machine.letters_waited_for(place.writers, {P0: 1}) == []
+    place.writers[DEAD] = Writer(DEAD, 0, 1, 11, 11)
+    assert place.machine.dead_letters_waited_for(place.writers, {P0: 1}) == []
     assert place.tick() is None and place.tick() is MANIFEST
     assert place.asked == [{CLICK: Position(0, 11)}]
 
@@ -149,7 +149,7 @@ def test_after_a_switch_its_partitions_are_read_again(place: Place) -> None:
     place.fails = Switched("in epoch 1")
     assert place.tick() is None and place.tick() is None
     assert place.again == [{P0}]
-    del place.writers[LETTERS]
+    del place.writers[DEAD]
     assert place.tick() is MANIFEST
 
 

@@ -26,7 +26,7 @@ from tests.support.settings import looping
 from tests.support.snapshots import P0
 
 ROUTING = Routing(TypeFrom("json", "type"), EventTime("record"), (), new_type="table")
-LETTERS, ORDER = WriterKey("dead_letters", P0), WriterKey("order", P0)
+DEAD, ORDER = WriterKey("dead_letters", P0), WriterKey("order", P0)
 FILE = StagedFile("day=2026-01-31/a", OffsetRange(10, 12), 3, 100, fingerprint="f")
 
 
@@ -45,10 +45,10 @@ class Place:
         self.again: list[set[TopicPartition]] = []
         self.looks: list[bool] = []
         self.spoiled: list[str] = []
-        self.letters: Position | None = Position(0, 9)
+        self.dead_letters: Position | None = Position(0, 9)
         self.silent = False
         self.watch = Watch(probe=lambda: self.trouble)
-        self.writers = {key: Writer(key, 0, 1, 9, 9) for key in (LETTERS, ORDER)}
+        self.writers = {key: Writer(key, 0, 1, 9, 9) for key in (DEAD, ORDER)}
         self.rounds: Any = SimpleNamespace(
             failures=0, secs=1.0, trouble=Bisection(), take=self.take,
             spoiled=lambda error, now: self.spoiled.append(error),
@@ -56,7 +56,7 @@ class Place:
         nothing: Any = None
         self.known = KnownTables(app="app", routing=ROUTING, topics=nothing, committer=MemoryCommitter())
         self.known.check_topics = self.check_topics
-        view = SimpleNamespace(position=lambda app, tp: self.letters)
+        view = SimpleNamespace(position=lambda app, tp: self.dead_letters)
         lake: Any = SimpleNamespace(app="app", table=lambda name: SimpleNamespace(view=lambda: view))
         ends: Any = SimpleNamespace(look_secs=1.0, look_again=lambda check=False: self.looks.append(check))
         self.machine = Manifests(
@@ -82,7 +82,7 @@ def test_a_round_is_taken_and_integrated_in_one_step() -> None:
     result = place.machine.take(0.0, place.writers)
     assert result is place.result and place.looks == [False]
     after = place.machine.integrate(result, 5.0, place.writers, {P0: 1})
-    assert {key: (one.frontier, len(one.staged)) for key, one in after.items()} == {LETTERS: (19, 0), ORDER: (19, 1)}
+    assert {key: (one.frontier, len(one.staged)) for key, one in after.items()} == {DEAD: (19, 0), ORDER: (19, 1)}
     assert place.watch.totals.records == 3
 
 
@@ -118,7 +118,7 @@ def test_what_a_partition_is_stuck_at_may_have_been_skipped() -> None:
     place.rounds.trouble = Bisection({P0: Ailing(1, failures=STUCK_FAILURES)})
     place.machine.take(0.0, place.writers)
     assert place.again == []
-    place.letters = Position(1, 9)
+    place.dead_letters = Position(1, 9)
     place.machine.take(0.0, place.writers)
     assert place.again == [{P0}]
 
@@ -135,7 +135,7 @@ def test_files_that_cannot_be_written_are_the_storage_s_fault_or_park_their_type
     assert result is not None
     after = place.machine.integrate(result, 0.0, place.writers, {P0: 1})
     assert after[ORDER].parked is not None and after[ORDER].parked.reason == "no space"
-    assert (after[LETTERS].frontier, after[LETTERS].parked) == (19, None)
+    assert (after[DEAD].frontier, after[DEAD].parked) == (19, None)
 
 
 def test_a_round_whose_workers_did_not_reach_the_storage_is_read_again() -> None:

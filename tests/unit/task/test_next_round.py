@@ -122,7 +122,7 @@ def test_a_record_that_ends_its_rounds_is_spared_and_passed() -> None:
     place.deadly = True
     assert place.tick() == set()
     (poisoned,) = place.poisoned
-    assert poisoned.letters == Position(0, 9) and poisoned.plan.start == 10
+    assert poisoned.dead_letters == Position(0, 9) and poisoned.plan.start == 10
     assert place.known.poison_offsets == place.known.spared == {P0: {10}}
     assert [order.poison_offsets for order in place.orders] == [{P0: {10}}]
 

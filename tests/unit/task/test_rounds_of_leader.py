@@ -18,7 +18,7 @@ from exporter.task.service import Service
 from offsets.ranges import TopicPartition
 from tests.support.settings import looping
 from tests.support.snapshots import P0, P1, file
-from tests.unit.task.test_service import END, LETTERS0, World
+from tests.unit.task.test_service import DEAD0, END, World
 
 GRACE_SECS = 20.0
 
@@ -89,7 +89,7 @@ def test_a_round_takes_all_that_is_staged_and_says_whose_it_is(world: Coordinate
     assert world.asked.submitted == []
     world.asked.round_id = "r1"
     world.service._passed()
-    assert world.asked.submitted == [([LETTERS0], "r1")] and world.asked.ready == [("r1", [P0])]
+    assert world.asked.submitted == [([DEAD0], "r1")] and world.asked.ready == [("r1", [P0])]
     world.asked.lands()
     world.iterates_until(lambda: world.position(P0) == END - 1, "it is settled")
 
@@ -123,7 +123,7 @@ def test_what_leaves_waits_for_no_round(world: Coordinated) -> None:
     world.asked.round_id = "r1"
     world.service._passed()
     ((keys, round_id),) = world.asked.submitted
-    assert LETTERS0 in keys and round_id == "" and len(world.asked.ready) == 1
+    assert DEAD0 in keys and round_id == "" and len(world.asked.ready) == 1
 
 
 def test_a_task_that_stops_is_in_a_hurry(world: Coordinated) -> None:
@@ -143,7 +143,7 @@ def test_what_no_leader_asks_for_is_offered_by_its_age(world: Coordinated) -> No
     world.owns_and_has_staged()
     world.service._settings = looping(roll_age_max_secs=0.0)
     world.service._passed()
-    assert world.asked.submitted == [([LETTERS0], "")] and world.asked.ready == []
+    assert world.asked.submitted == [([DEAD0], "")] and world.asked.ready == []
 
 
 LIMITS = RollLimits(1_000, 1_000, 20.0)

@@ -37,7 +37,7 @@ from tests.support.settings import looping
 from tests.support.snapshots import P0, P1
 from tests.unit.task.test_recovering import ROUTING, Tables
 
-LETTERS0, LETTERS1 = WriterKey(DEAD_LETTERS, P0), WriterKey(DEAD_LETTERS, P1)
+DEAD0, DEAD1 = WriterKey(DEAD_LETTERS, P0), WriterKey(DEAD_LETTERS, P1)
 END = 10
 FINGERPRINT = fingerprint_of("frame", table_schema(None))
 
@@ -255,7 +255,7 @@ def test_a_leaving_partition_is_committed_and_let_go_while_tables_are_read(world
     world.group.news = [Revoked(P0, lost=False)]
     world.tables.let.set()
     world.iterates_until(lambda: world.staged(P1) == 1, "P1 goes on")
-    assert world.service._ownership.owned == {P1: 2} and LETTERS0 not in world.service._writers
+    assert world.service._ownership.owned == {P1: 2} and DEAD0 not in world.service._writers
 
 
 def test_a_leaving_partition_is_committed_after_a_drain_has_ended_for_it(world: World) -> None:
@@ -278,7 +278,7 @@ def test_a_stop_commits_what_is_staged_and_waits_for_the_reading(world: World) -
     world.reads_beside()
     world.service.stop()
     writers, told = world.service._writers, world.service._group_offset
-    world.iterates_until(lambda: writers[LETTERS0].covered == END - 1 and told.is_settled, "P0 is committed and told")
+    world.iterates_until(lambda: writers[DEAD0].covered == END - 1 and told.is_settled, "P0 is committed and told")
     for _ in range(3):
         assert not world.service._passed()
     world.tables.let.set()
@@ -311,7 +311,7 @@ def test_an_outage_of_the_storage_drops_what_is_being_read_as_well(world: World)
     world.iterates_until(lambda: not world.service._writers, "everything is dropped")
     world.tables.let.set()
     world.iterates_until(lambda: not world.service._recovering.running, "the reading's end")
-    assert LETTERS1 not in world.service._writers and world.service._ownership.waiting == [P1]
+    assert DEAD1 not in world.service._writers and world.service._ownership.waiting == [P1]
     world.committer.fails, world.trouble = None, ""
     world.service._recovering.pause_until(0.0)
     world.iterates_until(lambda: world.staged(P1) == 1, "P1 is read again")

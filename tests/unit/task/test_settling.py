@@ -21,7 +21,7 @@ from offsets.positions import TOMBSTONE, poison_offsets, spared_offsets
 from tests.support.snapshots import P0, P1
 
 ROUTING = Routing(TypeFrom("json", "type"), EventTime("record"), (("click", "id BIGINT"),))
-LETTERS, CLICK = WriterKey(DEAD_LETTERS, P0), WriterKey("click", P0)
+DEAD, CLICK = WriterKey(DEAD_LETTERS, P0), WriterKey("click", P0)
 
 
 class Place:
@@ -34,7 +34,7 @@ class Place:
         self.known = KnownTables(app="app", routing=ROUTING, topics=nothing, committer=committer)
         self.known.tables |= {DEAD_LETTERS: TableTarget("f"), "click": TableTarget("c")}
         self.known.add_poison(P0, 10)
-        self.writers = {LETTERS: Writer(LETTERS, 2, 1, 10, 10), CLICK: Writer(CLICK, 2, 1, 12, 14)}
+        self.writers = {DEAD: Writer(DEAD, 2, 1, 10, 10), CLICK: Writer(CLICK, 2, 1, 12, 14)}
         self.settled = list[Spared]()
         self.raises: list[Exception] = []
         self.damaged: set[int] = set()
@@ -70,7 +70,7 @@ def test_a_spared_record_is_settled_once_all_tables_are_past_it() -> None:
 def test_it_waits_while_the_dead_letters_are_committed() -> None:
     """Their position may move, and what is written goes by it."""
     place = Place()
-    place.writers[LETTERS] = replace(place.writers[LETTERS], claim=Claim(LETTERS, 2, 10, 14, (), 0))
+    place.writers[DEAD] = replace(place.writers[DEAD], claim=Claim(DEAD, 2, 10, 14, (), 0))
     assert place.tick() == set() and not place.settled and place.machine.waits(place.writers)
 
 

@@ -268,9 +268,9 @@ def test_the_loop_never_waits_for_the_log() -> None:
 def recovery(world: World) -> Recovery:
     """Start-up over the world's tables, each of which tells when it is read."""
     routing = Routing(TypeFrom("json", "type"), EventTime("record"), ())
-    letters = MemoryTable(DEAD_LETTERS, {P0: 29})
-    letters.properties[f"{ROUTING_PROPERTY}{P0}"] = f'{{"0": "{routing.fingerprint()}"}}'
-    world.tables[DEAD_LETTERS] = letters
+    dead_letters = MemoryTable(DEAD_LETTERS, {P0: 29})
+    dead_letters.properties[f"{ROUTING_PROPERTY}{P0}"] = f'{{"0": "{routing.fingerprint()}"}}'
+    world.tables[DEAD_LETTERS] = dead_letters
     for name, table in world.tables.items():
         table.read = lambda name=name: world.story.append(name)  # type: ignore[misc]
     world.lake.event_types = lambda: tuple(sorted(world.tables))

@@ -213,7 +213,7 @@ class Compared:
         self.rows = 0
         self.codes, self.told = set[str](), set[str]()
 
-    def letter(self, reason: str, sent: SentValue | NoGoodRecord) -> bool:
+    def dead_letter(self, reason: str, sent: SentValue | NoGoodRecord) -> bool:
         """Whether a reason goes with what the audit reads, which is no judge of columns and schemas."""
         code, _, what = reason.partition(": ")
         self.codes.add(code)
@@ -274,8 +274,8 @@ def test_what_is_made_of_a_value_is_what_the_audit_reads(name: str) -> None:
             assert decoded(Decoder.of("public.orders", routing), [values[at]]) == [batch[at]]
         for value, found in zip(values, batch, strict=True):
             if (sent := read_by(reading, value)) is not None:
-                is_letter = isinstance(found, str)
-                assert compared.letter(found, sent) if is_letter else compared.row(value or b"", found, sent), (
+                is_dead = isinstance(found, str)
+                assert compared.dead_letter(found, sent) if is_dead else compared.row(value or b"", found, sent), (
                     value, found, sent,
                 )  # fmt: skip
     assert not compared.taken & compared.refused, "whether a column takes a value depends on that value alone"

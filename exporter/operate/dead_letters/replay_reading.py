@@ -16,13 +16,13 @@ from pyspark.sql import functions as sf
 
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.errors import ConfigError
-from exporter.executor.letters import TYPE_STAGES
+from exporter.executor.dead_letters import TYPE_STAGES
 from exporter.lake.accidents import AppHistory
 from exporter.lake.lake import Lake
 from exporter.lake.properties import check_properties
 from exporter.lake.rows import rows_at
 from exporter.lake.views import views_of
-from exporter.operate.letters.letters import GAP, POISON, Chosen, letters_view
+from exporter.operate.dead_letters.listing import GAP, POISON, Chosen, dead_letters_view
 from offsets.positions import first_epoch, last_replay
 from offsets.ranges import TopicPartition
 from offsets.table_log import CLUSTER_PROPERTY, CONFIG_PROPERTY, TOPIC_PROPERTY, TableView
@@ -33,7 +33,7 @@ NO_HEADERS = "CAST(array() AS ARRAY<STRUCT<key: STRING, value: BINARY>>)"
 
 
 @dataclass(frozen=True)
-class LettersSpan:
+class DeadLetterSpan:
     """Chosen rows of one partition and epoch: first and last offset, inclusive."""
 
     tp: TopicPartition
@@ -42,14 +42,14 @@ class LettersSpan:
     last: int
 
 
-def spans_of(chosen: DataFrame) -> list[LettersSpan]:
+def spans_of(chosen: DataFrame) -> list[DeadLetterSpan]:
     """Where the chosen rows lie, recorded gaps left out."""
     kafka = sf.col("_kafka")
     by = [kafka[name].alias(name) for name in ("topic", "partition", "epoch")]
     rows = chosen.where(kafka["offset"].isNotNull()).groupBy(*by)
     found = rows.agg(sf.min("_kafka.offset").alias("first"), sf.max("_kafka.offset").alias("last")).collect()
     return [
-        LettersSpan(TopicPartition(one.topic, one.partition), one.epoch, one["first"], one["last"]) for one in found
+        DeadLetterSpan(TopicPartition(one.topic, one.partition), one.epoch, one["first"], one["last"]) for one in found
     ]
 
 
@@ -64,7 +64,7 @@ class ReplayReading:
 
     lake: Lake
     routing: Routing
-    letters: TableView
+    dead_letters: TableView
     rows: DataFrame
     views: Mapping[str, TableView]
     targets: tuple[str, ...]
@@ -72,16 +72,16 @@ class ReplayReading:
     @classmethod
     def of(cls, lake: Lake, routing: Routing) -> ReplayReading:
         """Reads every table of the app. Raises what `check_properties` and an accident's history raise."""
-        letters = letters_view(lake)
-        rows = rows_at(lake, DEAD_LETTERS, letters)
+        dead_letters = dead_letters_view(lake)
+        rows = rows_at(lake, DEAD_LETTERS, dead_letters)
         tables = dict(views_of(lake, but=(DEAD_LETTERS,)))
-        for name, view in {DEAD_LETTERS: letters, **tables}.items():
+        for name, view in {DEAD_LETTERS: dead_letters, **tables}.items():
             check_properties(name, view, lake.app)
             history = AppHistory(lake.table(name), lake.app, view)
             if history.accidents:
                 raise history.broken()
         targets = tuple(name for name in tables if name in routing.schemas or routing.is_new(name))
-        return cls(lake, routing, letters, rows, tables, targets)
+        return cls(lake, routing, dead_letters, rows, tables, targets)
 
     def chosen(self, chosen: Chosen) -> DataFrame:
         """The dead letters that somebody has chosen."""
@@ -93,7 +93,7 @@ class ReplayReading:
     @cached_property
     def fanned(self) -> bool:
         """Whether a record may belong to several tables, by this configuration or one that was recorded."""
-        recorded = (text for name, text in self.letters.properties.items() if name.startswith(CONFIG_PROPERTY))
+        recorded = (text for name, text in self.dead_letters.properties.items() if name.startswith(CONFIG_PROPERTY))
         return self.routing.fans_out or any(json.loads(text).get("matches") for text in recorded)
 
     def last(self, name: str, tp: TopicPartition) -> int:
@@ -102,12 +102,12 @@ class ReplayReading:
 
     def footer(self, tp: TopicPartition) -> dict[str, str]:
         """What the footers of the partition's files say beside their ranges."""
-        recorded = self.letters.properties
+        recorded = self.dead_letters.properties
         known = {"cluster_id": recorded.get(CLUSTER_PROPERTY), "topic_id": recorded.get(f"{TOPIC_PROPERTY}{tp.topic}")}
         return {**{k: v for k, v in known.items() if v is not None}, "routing": self.routing.fingerprint()}
 
     def feedable(
-        self, chosen: DataFrame, spans: Sequence[LettersSpan], asked: bool
+        self, chosen: DataFrame, spans: Sequence[DeadLetterSpan], asked: bool
     ) -> tuple[DataFrame, list[tuple[str, int]]]:
         """The rows that can be looked at again, and why the others are left. Raises ConfigError.
 
@@ -140,17 +140,17 @@ class ReplayReading:
         return records, sorted((row.why, row.n) for row in counted)
 
     def _of_type(self) -> Column:
-        """The type that a letter is of; null where it is of a whole record, as each is without fan-out."""
+        """The type that a dead letter is of; null where it is of a whole record, as each is without fan-out."""
         of_type = sf.when(sf.col("stage").isin(*TYPE_STAGES), sf.col("event_type"))
         return of_type if self.fanned else sf.lit(None).cast("string")
 
-    def letters_of_types(self) -> DataFrame:
-        """The coordinates of all letters of one type each, and as `target` its name."""
-        letters = self.rows.where(sf.col("stage").isin(*TYPE_STAGES))
-        named = letters.select(*(f"_kafka.{part}" for part in COORDINATES), sf.col("event_type").alias("target"))
+    def dead_letters_of_types(self) -> DataFrame:
+        """The coordinates of all dead letters of one type each, and as `target` its name."""
+        dead_letters = self.rows.where(sf.col("stage").isin(*TYPE_STAGES))
+        named = dead_letters.select(*(f"_kafka.{part}" for part in COORDINATES), sf.col("event_type").alias("target"))
         return named.distinct()
 
-    def _bounds(self, spans: Sequence[LettersSpan]) -> dict[TopicPartition, tuple[int, int]]:
+    def _bounds(self, spans: Sequence[DeadLetterSpan]) -> dict[TopicPartition, tuple[int, int]]:
         """Partition -> the offset that all tables have passed, and the epoch in which the topic of today began.
 
         Raises ConfigError for a partition on which the configuration is not in force, or not yet everywhere.
@@ -158,8 +158,8 @@ class ReplayReading:
         app, own = self.lake.app, self.routing.fingerprint()
         found: dict[TopicPartition, tuple[int, int]] = {}
         for tp in sorted({span.tp for span in spans}):
-            at = self.letters.position(app, tp)
-            if at is None or self.letters.routing_history(tp).get(at.epoch) != own:
+            at = self.dead_letters.position(app, tp)
+            if at is None or self.dead_letters.routing_history(tp).get(at.epoch) != own:
                 raise ConfigError(
                     f"{tp}: these settings are not in force there",
                     "start `exporter run` with them once (with --until-caught-up, if none is to stay), then replay",
@@ -170,17 +170,17 @@ class ReplayReading:
                     f"{tp}: a change of settings or a repair is not finished", "finish it: start it, or the exporter"
                 )
             passed = min([at.offset, *(one.offset for one in positions if one is not None)])
-            found[tp] = passed, first_epoch(self.letters.transactions, app, tp)
+            found[tp] = passed, first_epoch(self.dead_letters.transactions, app, tp)
         return found
 
-    def standing(self, spans: Sequence[LettersSpan]) -> DataFrame | None:
+    def standing(self, spans: Sequence[DeadLetterSpan]) -> DataFrame | None:
         """Coordinates of rows of tables within the spans, and as `table` where they stand; None if there can be none.
 
         Of all tables that had a replay; of those that the configuration fills, where a record may be in several.
         """
         kafka, by_table = sf.col("_kafka"), dict[str, Column]()
         for span in spans:
-            since = first_epoch(self.letters.transactions, self.lake.app, span.tp)
+            since = first_epoch(self.dead_letters.transactions, self.lake.app, span.tp)
             here = (kafka["topic"] == span.tp.topic) & (kafka["partition"] == span.tp.partition)
             here = (
                 here

@@ -25,14 +25,14 @@ from exporter.core.evolve import Evolutions
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.schemas import NO_SCHEMAS, KnownSchemas, SchemaColumns, SchemaSource
 from exporter.errors import DependencyUnreachable, Fenced, RegistryUnreachable
-from exporter.executor.judge_letters import IDS_DDL, JUDGED_DDL, RECORD, STAYS, judge, missing_ids
-from exporter.executor.letters import TYPE_STAGES
+from exporter.executor.dead_letters import TYPE_STAGES
+from exporter.executor.judge_dead_letters import IDS_DDL, JUDGED_DDL, RECORD, STAYS, judge, missing_ids
 from exporter.faults import Fault, point
 from exporter.lake.lake import Lake
 from exporter.lake.settling import Moved
-from exporter.operate.letters.feed import NO_GROWTH, Feed
-from exporter.operate.letters.letters import GAP, POISON, Chosen
-from exporter.operate.letters.replay_reading import COORDINATES, ReplayReading, spans_of
+from exporter.operate.dead_letters.feed import NO_GROWTH, Feed
+from exporter.operate.dead_letters.listing import GAP, POISON, Chosen
+from exporter.operate.dead_letters.replay_reading import COORDINATES, ReplayReading, spans_of
 from exporter.protocol.anchor import Patience
 from exporter.protocol.deciding import looked_up
 from exporter.sql_text import json_setting, literals
@@ -41,7 +41,7 @@ from exporter.text import first_line
 ATTEMPTS_MAX = 10
 """Full readings before giving up."""
 IDS_MAX = 1_000
-"""Schema ids without a text that the registry is asked for: garbage may have one in each letter."""
+"""Schema ids without a text that the registry is asked for: garbage may have one in each record."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class Replay:
     def _without_twins(
         self, reading: ReplayReading, records: DataFrame, standing: DataFrame, apply: bool, finished: dict[str, int]
     ) -> DataFrame:
-        """The letters without those whose record a table has, whatever table it is: these are taken out."""
+        """The dead letters without those whose record a table has, whatever table it is: these are taken out."""
         found = records.join(standing, COORDINATES)
         with _kept(found) as twins:
             there = _sums(twins, "table")
@@ -138,7 +138,7 @@ class Replay:
         return records.select(*RECORD.names).mapInArrow(lambda batches: judge(routing, schemas, batches), JUDGED_DDL)
 
     def _texts(self, records: DataFrame) -> KnownSchemas:
-        """The schemas that there are by now for the letters, those ids first that many of them have.
+        """The schemas that there are by now for the dead letters, those ids first that many of them have.
 
         A text that the registry has meanwhile is recorded; an id of which it has none stays as it is decided.
         """
@@ -151,12 +151,12 @@ class Replay:
         most = lacking.groupBy("id").count().orderBy(sf.desc("count"), "id").limit(IDS_MAX).collect()
         answers = looked_up(self.schemas, registry, ((int(row["id"]), {}) for row in most))
         if answers.trouble:
-            raise RegistryUnreachable(answers.trouble, "leave these letters out (--reason, --offsets), or try later")
+            raise RegistryUnreachable(answers.trouble, "leave these out (--reason, --offsets), or try later")
         return self.schemas.known(registry).texts
 
     def _delete(self, reading: ReplayReading, rows: DataFrame) -> None:
         """Take rows out of the dead letters that stand in their table. Raises Moved if somebody else rewrote them."""
-        session, letters = self.lake.session, self.lake.table(DEAD_LETTERS)
+        session, dead_letters = self.lake.session, self.lake.table(DEAD_LETTERS)
         gone = rows.select(*COORDINATES, "epoch", "of_type")
         of = ["topic", "partition", "offset", "epoch"]
         same = " AND ".join(f"l._kafka.{part} <=> s.{part}" for part in of) + f" AND l.stage <> '{GAP}'"
@@ -165,10 +165,10 @@ class Replay:
         told = json_setting({"action": "replayed", "app": self.lake.app, "routing": self.routing.fingerprint()})
         session.conf.set("spark.databricks.delta.commitInfo.userMetadata", told)
         try:
-            letters.commands().alias("l").merge(gone.alias("s"), same).whenMatchedDelete().execute()
+            dead_letters.commands().alias("l").merge(gone.alias("s"), same).whenMatchedDelete().execute()
         except Exception as error:
-            now = letters.view()
-            if now is None or now.version == reading.letters.version:
+            now = dead_letters.view()
+            if now is None or now.version == reading.dead_letters.version:
                 raise DependencyUnreachable(
                     f"replayed rows could not be taken out of the dead letters: {first_line(error)}",
                     "they are in their tables; the next replay takes them out",
@@ -184,7 +184,7 @@ def _sums(rows: DataFrame, by: str) -> dict[str, int]:
 
 
 def _bad(judged: DataFrame, left: list[tuple[str, int]]) -> dict[str, int]:
-    """The letters that stay bad, by the code of the reason; those that stay for another one are added to `left`."""
+    """Those that stay bad, by the code of the reason; those that stay for another one are added to `left`."""
     found = judged.where(sf.col("verdict").isNotNull())
     bad = _sums(found.select(sf.substring_index("verdict", ":", 1).alias("code")), "code")
     left += [(why, bad.pop(code)) for code, why in STAYS.items() if code in bad]
@@ -194,9 +194,9 @@ def _bad(judged: DataFrame, left: list[tuple[str, int]]) -> dict[str, int]:
 def _to_feed(
     reading: ReplayReading, pairs: DataFrame, standing: DataFrame | None
 ) -> tuple[DataFrame, dict[str, int]]:
-    """Letters and `target`s that have to be fed, and how many have been, by table.
+    """Dead letters and `target`s that have to be fed, and how many have been, by table.
 
-    A type of a record that has a letter of its own is that one's to feed, and not that of the whole record.
+    A type of a record that has a dead letter of its own is that one's to feed, and not that of the whole record.
     """
     if standing is None or not reading.fanned:
         return pairs, {}
@@ -204,7 +204,7 @@ def _to_feed(
     there = standing.withColumnRenamed("table", "target")
     done = _sums(pairs.join(there, by, "left_semi"), "target")
     rows = pairs.join(there, by, "left_anti")
-    own = reading.letters_of_types().withColumn("own", sf.lit(True))
+    own = reading.dead_letters_of_types().withColumn("own", sf.lit(True))
     rows = rows.join(own, by, "left").where(sf.col("of_type").isNotNull() | sf.col("own").isNull())
     return rows.drop("own"), done
 

@@ -26,7 +26,7 @@ POISON = "condemned"  # as it is stored
 
 
 COORDINATES = ["topic", "partition", "offset"]
-LETTERS = DEAD_LETTER_SCHEMA.append(pa.field("day", pa.date32()))
+DEAD_LETTER_COLUMNS = DEAD_LETTER_SCHEMA.append(pa.field("day", pa.date32()))
 CHOSEN_BY = ("_kafka", "event_type", "reason", "first_offset", "day")
 """The columns of the dead letters by which rows are chosen."""
 
@@ -45,28 +45,28 @@ class Chosen:
         """Whether anything was chosen; else all are."""
         return bool(self.types or self.reasons or self.day or self.offsets)
 
-    def of(self, letters: pa.Table | pa.RecordBatch) -> Any:
-        """The chosen rows, in the columns of LETTERS or more."""
+    def of(self, dead_letters: pa.Table | pa.RecordBatch) -> Any:
+        """The chosen rows, in DEAD_LETTER_COLUMNS or more."""
         if not self.of_some:
-            return letters
-        chosen = pa.repeat(True, letters.num_rows)
+            return dead_letters
+        chosen = pa.repeat(True, dead_letters.num_rows)
         if self.types:
-            chosen = pc.and_(chosen, _is_in(letters.column("event_type"), self.types))
+            chosen = pc.and_(chosen, _is_in(dead_letters.column("event_type"), self.types))
         if self.reasons:
-            chosen = pc.and_(chosen, _is_in(reason_code(letters), self.reasons))
+            chosen = pc.and_(chosen, _is_in(reason_code(dead_letters), self.reasons))
         if self.day is not None:
-            chosen = pc.and_(chosen, pc.equal(letters.column("day"), pa.scalar(self.day)))
+            chosen = pc.and_(chosen, pc.equal(dead_letters.column("day"), pa.scalar(self.day)))
         if self.offsets:
-            chosen = pc.and_(chosen, self._in_offsets(letters))
-        return letters.filter(chosen)
+            chosen = pc.and_(chosen, self._in_offsets(dead_letters))
+        return dead_letters.filter(chosen)
 
     def may_be_in(self, add: Mapping[str, Any]) -> bool:
         """Whether chosen rows may be in a file of the table."""
         return self.day is None or add["partitionValues"].get("day") == str(self.day)
 
-    def _in_offsets(self, letters: pa.Table | pa.RecordBatch) -> Any:
-        topic, partition, offset = places(letters)
-        found: Any = pa.repeat(False, letters.num_rows)
+    def _in_offsets(self, dead_letters: pa.Table | pa.RecordBatch) -> Any:
+        topic, partition, offset = places(dead_letters)
+        found: Any = pa.repeat(False, dead_letters.num_rows)
         for tp, offsets in self.offsets:
             here = pc.and_(pc.equal(topic, tp.topic), pc.equal(partition, tp.partition))
             after, before = pc.greater_equal(offset, offsets.first_offset), pc.less_equal(offset, offsets.last_offset)
@@ -78,18 +78,18 @@ def _is_in(column: Any, texts: Sequence[str]) -> Any:
     return pc.is_in(column, value_set=pa.array(texts, pa.string()))
 
 
-def reason_code(letters: pa.Table | pa.RecordBatch) -> Any:
+def reason_code(dead_letters: pa.Table | pa.RecordBatch) -> Any:
     """The stable part of each reason: what stands before the colon."""
-    return pc.list_element(pc.split_pattern(letters.column("reason"), ":", max_splits=1), 0)
+    return pc.list_element(pc.split_pattern(dead_letters.column("reason"), ":", max_splits=1), 0)
 
 
-def places(letters: pa.Table | pa.RecordBatch) -> list[Any]:
+def places(dead_letters: pa.Table | pa.RecordBatch) -> list[Any]:
     """Topic, partition and offset of each row; of a recorded gap, which has none, the first that it stands for."""
-    topic, partition, offset = (pc.struct_field(letters.column("_kafka"), one) for one in COORDINATES)
-    return [topic, partition, pc.coalesce(offset, letters.column("first_offset"))]
+    topic, partition, offset = (pc.struct_field(dead_letters.column("_kafka"), one) for one in COORDINATES)
+    return [topic, partition, pc.coalesce(offset, dead_letters.column("first_offset"))]
 
 
-def letters_view(lake: Lake) -> TableView:
+def dead_letters_view(lake: Lake) -> TableView:
     """One snapshot of the dead letters of the app. Raises ConfigError if there is none, TableUnreadable."""
     view = lake.table(DEAD_LETTERS).view()
     if view is None or view.properties.get(APP_PROPERTY) != lake.app:
@@ -99,12 +99,12 @@ def letters_view(lake: Lake) -> TableView:
 
 def _rows(lake: Lake, view: TableView, chosen: Chosen, columns: Collection[str]) -> Iterator[pa.Table]:
     """The chosen rows, with `columns` of theirs and those that they are chosen by."""
-    wanted = pa.schema([field for field in LETTERS if field.name in {*CHOSEN_BY, *columns}])
+    wanted = pa.schema([field for field in DEAD_LETTER_COLUMNS if field.name in {*CHOSEN_BY, *columns}])
     return map(chosen.of, arrow_rows(lake, DEAD_LETTERS, view, wanted, chosen.may_be_in))
 
 
 @dataclass(frozen=True)
-class LetterCount:
+class DeadLetterCount:
     """Rows of one event type, stage, reason code and day; where the first and the last of them stand."""
 
     event_type: str | None
@@ -116,11 +116,11 @@ class LetterCount:
     last: str
 
 
-def counts(lake: Lake, chosen: Chosen) -> list[LetterCount]:
+def counts(lake: Lake, chosen: Chosen) -> list[DeadLetterCount]:
     """In the order of type, reason and day."""
     rows: Counter[tuple[Any, ...]] = Counter()
     ends: dict[tuple[Any, ...], list[tuple[Any, ...]]] = defaultdict(list)
-    for some in _rows(lake, letters_view(lake), chosen, ("stage",)):
+    for some in _rows(lake, dead_letters_view(lake), chosen, ("stage",)):
         keys = [some.column("event_type"), some.column("stage"), reason_code(some), some.column("day")]
         grouped = pa.table([*keys, *places(some)], [*map(str, range(len(keys))), *COORDINATES])
         by = grouped.column_names[:-1]
@@ -130,7 +130,7 @@ def counts(lake: Lake, chosen: Chosen) -> list[LetterCount]:
             rows[tuple(key)] += count
             ends[tuple(key)] += [(topic, partition, first), (topic, partition, last)]
     return [
-        LetterCount(event_type, stage, code, str(day), rows[key], _place(min(ends[key])), _place(max(ends[key])))
+        DeadLetterCount(event_type, stage, code, str(day), rows[key], _place(min(ends[key])), _place(max(ends[key])))
         for key in sorted(rows, key=lambda key: [(part is not None, part) for part in key])
         for event_type, stage, code, day in [key]
     ]
@@ -143,8 +143,8 @@ def _place(at: tuple[Any, ...]) -> str:
 
 def shown_rows(lake: Lake, chosen: Chosen, most: int, bytes_max: int) -> Iterator[dict[str, Any]]:
     """The first rows in order of their coordinates, whole; a key, value or header is cut after `bytes_max` bytes."""
-    first = LETTERS.empty_table()
-    for some in _rows(lake, letters_view(lake), chosen, LETTERS.names):
+    first = DEAD_LETTER_COLUMNS.empty_table()
+    for some in _rows(lake, dead_letters_view(lake), chosen, DEAD_LETTER_COLUMNS.names):
         both = pa.concat_tables([first, some])
         order = pc.sort_indices(pa.table(places(both), COORDINATES), [(one, "ascending") for one in COORDINATES])
         first = both.take(order[:most])

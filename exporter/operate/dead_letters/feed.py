@@ -34,7 +34,7 @@ from exporter.lake.record_fields import kept, record_fields
 from exporter.lake.settling import Expect, Failed, Moved, Unseen, settled
 from exporter.log import get_logger
 from exporter.log_events import Event
-from exporter.operate.letters.replay_reading import COORDINATES, LettersSpan, ReplayReading
+from exporter.operate.dead_letters.replay_reading import COORDINATES, DeadLetterSpan, ReplayReading
 from exporter.protocol.foreseen import Foreseeing
 from exporter.protocol.planned import PlannedColumns
 from exporter.rounds.read import run_order
@@ -51,7 +51,7 @@ OFFERS_MAX = 20
 """Offers of the same files while the exporter commits beside it."""
 
 AGAIN_MAX = 3
-"""Times that letters are staged: each may bring columns more."""
+"""Times that dead letters are staged: each may bring columns more."""
 NO_GROWTH = Evolutions()
 
 RECORD_NAMES = [field.name for field in RECORD_FIELDS]
@@ -81,7 +81,7 @@ class Feed:
         views = reading.views.items()
         self._tables = {name: self._target(view, self._planned.accept(name, view)) for name, view in views}
 
-    def rows(self, good: DataFrame, spans: Sequence[LettersSpan], names: Sequence[str]) -> None:
+    def rows(self, good: DataFrame, spans: Sequence[DeadLetterSpan], names: Sequence[str]) -> None:
         """Stage rows with their `target` and commit them, one commit per table. names: the targets. Raises Moved.
 
         Where a record may be of several types, one after the other: not each has all that are of them.
@@ -104,7 +104,7 @@ class Feed:
             point(Fault.AFTER_REPLAY_COMMIT)
 
     def _staged(
-        self, records: DataFrame, spans: Sequence[LettersSpan], epoch: int, names: Sequence[str]
+        self, records: DataFrame, spans: Sequence[DeadLetterSpan], epoch: int, names: Sequence[str]
     ) -> Sequence[Fragment]:
         """What was staged of the records; again with the columns that follow from it, as an export does (4.10)."""
         for _ in range(AGAIN_MAX):
@@ -142,7 +142,7 @@ class Feed:
         """The columns of the record are those that the table has: a replay adds none."""
         return replace(planned, kept=kept(view, self._fields))
 
-    def _order(self, spans: Sequence[LettersSpan], epoch: int, names: Sequence[str]) -> StagingOrder:
+    def _order(self, spans: Sequence[DeadLetterSpan], epoch: int, names: Sequence[str]) -> StagingOrder:
         """What the tasks are told: all offsets are wanted, for these types and no other."""
         plans = dict[TopicPartition, PartitionPlan]()
         replays: dict[tuple[str, TopicPartition], int] = {}

@@ -35,7 +35,7 @@ STAYS = {
     "unrouted": "their event types are of no table and would be counted",
     "of_another_type": "their records are not of their type any more",
 }
-"""Verdict of a letter that nothing is wrong with -> why it is left as it is."""
+"""Verdict of a dead letter that nothing is wrong with -> why it is left as it is."""
 IDS_DDL = "id string"
 """A number that may have more than 64 bits."""
 
@@ -59,7 +59,7 @@ def judge(routing: Routing, schemas: KnownSchemas, batches: Iterator[pa.RecordBa
 def missing_ids(
     routing: Routing, schemas: KnownSchemas, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """The function of mapInArrow: one row per letter whose schema id has no text."""
+    """The function of mapInArrow: one row per dead letter whose schema id has no text."""
     for batch in batches:
         for topic in pc.unique(batch.column("topic")).to_pylist():
             of_topic = batch.filter(pc.equal(batch.column("topic"), topic))
@@ -68,7 +68,7 @@ def missing_ids(
 
 
 class _Judge:
-    """Reads letters by what reads the records of a task."""
+    """Reads dead letters by what reads the records of a task."""
 
     def __init__(self, routing: Routing, schemas: KnownSchemas) -> None:
         self._schemas = schemas
@@ -79,7 +79,7 @@ class _Judge:
     ) -> None:
         """Fill in what becomes of the rows of a topic: targets, or a verdict. at: where each row stands in the lists.
 
-        A letter of one type is judged for that type alone; one of a whole record stays if a table of it refuses.
+        A dead letter of one type is judged for that type alone; one of a whole record stays if a table of it refuses.
         """
         form = self._readers.form(topic)
         for part, framed in in_parts(batch, lambda one: unread(one, form, self._schemas)):
@@ -121,5 +121,5 @@ class _Judge:
 
 
 def _may_go_to(name: str, of_types: pa.StringArray) -> pa.BooleanArray:
-    """Which letters of these types may go to a table."""
+    """Which dead letters of these types may go to a table."""
     return pc.fill_null(pc.equal(of_types, name), True)
