@@ -53,12 +53,12 @@ def elapsed(secs: float) -> str:
 def line_of(moment: Moment, per_sec: float, time_told: str, width_max: int) -> str:
     """What stands beside the bar, in as many characters at most: numbers become short, then the lesser ones go."""
     for number in (_grouped, _short):
-        behind = "unknown" if moment.lag is None else number(moment.lag)
+        lag = "unknown" if moment.lag is None else number(moment.lag)
         read, committed, dead = (number(count) for count in (moment.records, moment.committed, moment.dead_letters))
-        line = f"{read} read {number(per_sec)}/s, {committed} committed, {dead} dead, {behind} behind {time_told}"
+        line = f"{read} read {number(per_sec)}/s, {committed} committed, {dead} dead, lag {lag} {time_told}"
         if len(line) <= width_max:
             return line
-    return f"{read} read, {behind} behind {time_told}"
+    return f"{read} read, lag {lag} {time_told}"
 
 
 D = TypeVar("D", bound="_Display")

@@ -90,7 +90,7 @@ def _figures(status: Mapping[str, Any], points: Sequence[Point]) -> Iterator[tup
     """The figures of the tiles, with their names."""
     rates = _rates(points)
     dark = unknown(status)
-    yield "records behind", None if dark else behind(status, goals(status))
+    yield "consumer lag, records", None if dark else behind(status, goals(status))
     yield "records read a second", round(rates[-1][1]) if rates else None
     yield "rows committed", status["rows_committed"]
     yield "dead letters", status["dead_letters"]
@@ -118,7 +118,7 @@ def _hour(points: Sequence[Point]) -> Html:
     known = [(float(one.at_ms), float(one.lag)) for one in points if one.lag is not None]
     return join(
         [
-            lines({"behind": known}, "Records behind", clock),
+            lines({"lag": known}, "Consumer lag, records", clock),
             lines({"read": _rates(points)}, "Records read a second", clock),
             _dead_letters(points),
         ]
@@ -153,7 +153,7 @@ def _tables(status: Mapping[str, Any]) -> Html:
     for one in found:
         staged = None if one.staged_bytes is None else size(one.staged_bytes)
         rows.append((one.name, one.behind, one.staged_rows, staged, one.complete))
-    return table(("table", "behind", "staged rows", "staged", "complete through, UTC"), rows, ROWS_MAX)
+    return table(("table", "lag", "staged rows", "staged", "complete through, UTC"), rows, ROWS_MAX)
 
 
 def _partitions(status: Mapping[str, Any]) -> Html:
@@ -167,7 +167,7 @@ def _partitions(status: Mapping[str, Any]) -> Html:
         )
         for one in found
     ]  # fmt: skip
-    return table(("partition", "behind", "oldest", "committed", "read", "end", "verdict"), rows, ROWS_MAX)
+    return table(("partition", "lag", "oldest", "committed", "read", "end", "verdict"), rows, ROWS_MAX)
 
 
 def _plain(offset: int | None) -> str | None:

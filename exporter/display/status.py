@@ -135,7 +135,7 @@ def under_way(status: Status) -> str:
     if oldest_secs(status) > LATE_SECS:
         return "catching up"
     if "ready" not in status and behind(status, goals(status)):
-        return "behind; no task was asked whether it is at work"
+        return "lagging; no task was asked whether it is at work"
     return ""
 
 
@@ -209,11 +209,11 @@ def how_far(status: Status) -> str:
     """How far behind it is, never 0 for what nobody has looked at."""
     total, dark = behind(status, goals(status)), unknown(status)
     if dark:
-        return f"at least {things(total, 'record')} behind" if total else "nobody knows yet how far behind"
+        return f"a consumer lag of at least {things(total, 'record')}" if total else "the consumer lag is not known yet"
     if not total:
-        return "nothing behind"
+        return "no consumer lag"
     secs = oldest_secs(status)
-    return f"{things(total, 'record')} behind{f', the oldest by {secs_span(secs)} at most' if secs else ''}"
+    return f"a consumer lag of {things(total, 'record')}{f', {secs_span(secs)} at most' if secs else ''}"
 
 
 def since_start(status: Status) -> list[str]:

@@ -168,12 +168,12 @@ METRICS: tuple[Described, ...] = (
     Described("exporter_waiting_partitions", "gauge", "Owned partitions that are not recovered from the tables yet.",
               (), lambda s: _one(len(s.waiting))),
     Described("exporter_stuck_partitions", "gauge", "Owned partitions whose rounds fail again and again, whose "
-              "schemas are not to be had, or whose spared records cannot be settled; the log and /readyz say why.",
+              "schemas are not to be had, or whose poison records cannot be settled; the log and /readyz say why.",
               (), lambda s: _one(len(s.stuck))),
     Described("exporter_schema_ids_missing", "gauge", "Schema ids of records that cannot be read before something is "
               "decided of them.", (), lambda s: _one(s.schema_ids)),
     Described("exporter_tables_unregistered", "gauge", "Tables of this task that the catalog does not have; what it "
-              "does have under such a name stands for another place.", (), lambda s: _one(s.unregistered)),
+              "does have under such a name is another table.", (), lambda s: _one(s.unregistered)),
     Described("exporter_schema_lookups_total", "counter", "Look-ups of missing schema ids: text, unknown (decided to "
               "be), undecided (asked again) or unreachable (no answer).", ("outcome",),
               lambda s: _from_zero(("text", "unknown", "undecided", "unreachable"), s.totals.lookups)),
@@ -187,7 +187,7 @@ METRICS: tuple[Described, ...] = (
     Described("exporter_wal_calls_total", "counter", "Calls to the write-ahead log: answered, refused (also a "
               "condition that was not met) or unreachable.", ("call", "outcome"),
               lambda s: sorted(s.wal_calls.items())),
-    Described("exporter_wal_owed", "gauge", "Commits whose completion the write-ahead log could not be told yet.", (),
+    Described("exporter_wal_owed", "gauge", "Commits whose completion the write-ahead log does not have yet.", (),
               lambda s: _one(s.owed)),
     Described("exporter_end_offset", "gauge", "Offset after the last record of the partition, also if a transaction "
               "keeps it from being read.", _TP, _of_partitions("end")),
@@ -230,9 +230,9 @@ METRICS: tuple[Described, ...] = (
     Described("exporter_tombstones_total", "counter", "Records without a value that are in no table (tombstones = "
               "count).", (), _count(TOMBSTONES)),
     Described("exporter_records_filtered_total", "counter", "Records that the filter of a type leaves out (where), "
-              "told by a commit.", _TABLE, lambda s: _from_zero(set(s.tables) - {DEAD_LETTERS}, s.filtered)),
+              "by the commits.", _TABLE, lambda s: _from_zero(set(s.tables) - {DEAD_LETTERS}, s.filtered)),
     Described("exporter_records_unrouted_total", "counter", "Records whose event type no table takes, counted "
-              "(unrouted = count) and told by a commit.", (), lambda s: _one(s.totals.filtered[DEAD_LETTERS])),
+              "(unrouted = count), by the commits.", (), lambda s: _one(s.totals.filtered[DEAD_LETTERS])),
     Described("exporter_timestamps_cut_total", "counter", "Timestamps whose digits beyond microseconds were cut.", (),
               _count("truncated")),
     Described("exporter_records_committed_total", "counter", "Rows committed, by table; dead letters are in "

@@ -40,10 +40,10 @@ TABLE_LINES = 4
 """What a table takes beside its rows."""
 SCREEN_LINES_SPARE = TABLE_LINES + 1
 """What a screen takes beside head and rows: the table's own lines, and the one that counts what was left out."""
-TABLE_COLUMNS = ("table", "behind", "staged", "complete through, UTC")
+TABLE_COLUMNS = ("table", "lag", "staged", "complete through, UTC")
 COLUMNS = ("event type", "partition", "committed", "read", "end", "lag", "staged", "verdict")
 """Of the tables; of each position of each table, in the protocol's words."""
-NUMBERS = frozenset({"behind", "committed", "read", "end", "lag", "staged"})
+NUMBERS = frozenset({"committed", "read", "end", "lag", "staged"})
 
 Status = dict[str, Any]
 T = TypeVar("T")

@@ -29,7 +29,7 @@ from offsets.ranges import TopicPartition
 log = get_logger(__name__)
 
 AGAIN = Backoff(1.0, 30.0)
-SPARED_FAILS = "what was spared of it cannot be settled"
+SPARED_FAILS = "a poison record of it cannot be settled"
 """How it is told that a partition is stuck in this way."""
 FAILURES_MAX = 3
 """So often in a row one may fail before it is told."""

@@ -71,4 +71,4 @@ def _tell(found: Status, text: TextOutput, watch: bool, verbose: bool) -> None:
         text.line(escaped(line))
     text.table(page.columns, page.rows, page.numbers)
     if page.left_out:
-        text.line(f"and {page.left_out:,} more, none further behind")
+        text.line(f"and {page.left_out:,} more, none with a greater lag")

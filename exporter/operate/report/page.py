@@ -39,7 +39,7 @@ def report_page(facts: Facts) -> str:
     types = len({place.event_type for place in facts.places})
     summary = f"{types:,} tables, {sum(day.files for day in facts.days):,} files of "
     summary += f"{size(sum(day.bytes for day in facts.days))}, {dead:,} dead letters in them"
-    head.append(paragraph(f"{summary}, at most {max(lag):,} offsets behind" if lag else summary))
+    head.append(paragraph(f"{summary}, a consumer lag of {max(lag):,} offsets at most" if lag else summary))
     head.insert(1, verdict(report_concerns(facts)))
     sections = [
         ("Lag", join([_ages(facts.happened), _lag(facts.places)])),

@@ -27,7 +27,7 @@ def _of_lag(facts: Facts) -> Iterator[Concern]:
     silent_secs = 0.0 if newest is None else facts.made_at.timestamp() - newest / 1000
     if behind and (newest is None or silent_secs > facts.late_secs):
         since = "ever" if newest is None else f"for {secs_span(silent_secs)}"
-        yield Concern(f"nothing was committed {since}, and {behind:,} offsets are behind", "exporter status")
+        yield Concern(f"nothing was committed {since}, and the consumer lag is {behind:,} offsets", "exporter status")
     if waiting := sorted({place.event_type for place in facts.places if place.position is None}):
         yield Concern(f"partitions that have not begun, of: {', '.join(waiting)}", "exporter plan", bad=False)
 

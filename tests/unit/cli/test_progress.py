@@ -40,7 +40,7 @@ def test_the_lag_is_known_once_all_positions_and_ends_are(owned, positions, ends
     assert lag_of(owned, positions, ends) == expected
 
 
-@pytest.mark.parametrize(("lag", "says"), [(None, "unknown behind"), (0, "0 behind"), (1234, "1,234 behind")])
+@pytest.mark.parametrize(("lag", "says"), [(None, "lag unknown"), (0, "lag 0"), (1234, "lag 1,234")])
 def test_the_bar_says_unknown_as_long_as_it_is(lag: int | None, says: str) -> None:
     """Also before the first look at the ends; where there is no terminal the event says null."""
     console = Console(force_terminal=True, file=io.StringIO(), width=200)
@@ -59,9 +59,9 @@ def test_the_bar_tells_what_comes_and_goes_on_when_it_is_full() -> None:
         display.update(Progress(records, records // 2, 3, 0, 500, 0, 1, 0))
         said.append(display.line())
     assert said[:3] == [
-        "500 read 100/s, 250 committed, 3 dead, 0 behind 0:00:05",
-        "1,000 read 100/s, 500 committed, 3 dead, 0 behind 0:00:10",
-        "1,000 read 0/s, 500 committed, 3 dead, 0 behind 0:00:20",
+        "500 read 100/s, 250 committed, 3 dead, lag 0 0:00:05",
+        "1,000 read 100/s, 500 committed, 3 dead, lag 0 0:00:10",
+        "1,000 read 0/s, 500 committed, 3 dead, lag 0 0:00:20",
     ]
     assert said[3].startswith("12.35M read ") and said[3].endswith(" 1:05:00")
     now = 4060.0
@@ -90,7 +90,7 @@ def test_rate_rows_and_dead_letters_fit_into_80_columns_however_many_there_are(d
     moment = Progress(many, many, many, many, many, 0, 4, 9)
     line = line_of(moment, many, "23:59:59", 80 - BAR_WIDTH_MIN)
     assert len(line) <= 80 - BAR_WIDTH_MIN
-    assert all(word in line for word in (" read ", "/s, ", " committed, ", " dead, ", " behind 23:59:59"))
+    assert all(word in line for word in (" read ", "/s, ", " committed, ", " dead, ", " lag ", " 23:59:59"))
     assert len(line_of(moment, many, "23:59:59", 31)) <= 37
 
 
@@ -131,7 +131,7 @@ def test_an_audit_tells_it_to_the_log_where_there_is_no_terminal() -> None:
     ]  # fmt: skip
 
 
-GOES_ON = re.compile(r"3,600 committed, 3 dead, 0 behind 0:0(0:0[2-9]|0:[1-5]|[1-9])")
+GOES_ON = re.compile(r"3,600 committed, 3 dead, lag 0 0:0(0:0[2-9]|0:[1-5]|[1-9])")
 """Two seconds after it began, or later."""
 SHOWN = r"""
 import logging, sys, time

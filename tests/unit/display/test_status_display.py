@@ -126,10 +126,10 @@ def test_a_concern_comes_before_what_is_under_way() -> None:
 
 def test_the_first_line_tells_what_is_exported_and_how_far() -> None:
     """In partitions, tables and records."""
-    assert first_line(told(at_work())) == "app: 1 partition into 1 table, 5 records behind"
+    assert first_line(told(at_work())) == "app: 1 partition into 1 table, a consumer lag of 5 records"
     late = told(at_work(marks={P0: Marks((5,), (NOW_MS - 30_000,))}))
-    assert first_line(late) == "app: 1 partition into 1 table, 5 records behind, the oldest by 30 s at most"
-    assert first_line({"app": "app", "ready": False, "not_ready": "x"}) == "app: nobody knows yet how far behind"
+    assert first_line(late) == "app: 1 partition into 1 table, a consumer lag of 5 records, 30 s at most"
+    assert first_line({"app": "app", "ready": False, "not_ready": "x"}) == "app: the consumer lag is not known yet"
 
 
 def test_nothing_is_said_of_filters_where_there_are_none() -> None:
@@ -172,7 +172,7 @@ def test_a_status_of_another_version_or_of_the_tables_alone_is_told_as_far_as_it
     }  # fmt: skip
     tables = {"from": "tables", "app": "app", "positions": [position]}
     assert concerns(tables) == [Concern("table order, t-0: accident RESTORE at version 7", "exporter plan")]
-    assert under_way(tables) == "behind; no task was asked whether it is at work"
+    assert under_way(tables) == "lagging; no task was asked whether it is at work"
     assert since_start(tables) == []
     former = told(busy_snapshot())
     for name in ("dead_letters", "stuck", "hangs", "at_ms", "up_secs"):

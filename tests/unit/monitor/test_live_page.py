@@ -95,7 +95,7 @@ def test_the_page_tells_how_far_the_task_is_and_what_helps(served: Served) -> No
     text, _ = served.get()
     assert "<title>Export app: look at 3 things</title>" in text
     assert "<li>kafka has not answered for 10 s: silent: <code>exporter check</code></li>" in text
-    assert "<div><b>20</b><span>records behind</span></div>" in text
+    assert "<div><b>20</b><span>consumer lag, records</span></div>" in text
     assert "<div><b>3</b><span>dead letters</span></div>" in text
     assert "<td>click</td>" in text and "<td>events-0</td>" in text
     assert "derive mirrored: 70 rows in 3 runs, 40 s behind" in text

@@ -48,7 +48,7 @@ def facts(name: str = "order") -> Facts:
 def test_the_page_tells_what_the_facts_say() -> None:
     """Lag with the furthest first, commits by outcome, sizes, dead letters by reason, positions."""
     made = report_page(facts())
-    assert "3 tables, 4 files of 3.0\u00a0MiB, 7 dead letters in them, at most 100 offsets behind" in made
+    assert "3 tables, 4 files of 3.0\u00a0MiB, 7 dead letters in them, a consumer lag of 100 offsets at most" in made
     assert made.index("click, t-0") < made.index("order, t-0")
     assert "with rows: 2" in made and "empty marker: 1" in made and "failed: 1" in made
     assert "type_mismatch" in made and "2026-11-20 to 2026-11-21" in made
@@ -89,7 +89,7 @@ def test_the_verdict_says_that_nothing_is_committed_while_records_wait() -> None
     old = [Happened(AT - 3_600_000, "order", "with rows", 5)]
     behind = replace(facts(), places=facts().places[:1], dead_letters=[], notes=[], happened=old)
     assert report_concerns(behind) == [
-        Concern("nothing was committed for 1.0 h, and 7 offsets are behind", "exporter status")
+        Concern("nothing was committed for 1.0 h, and the consumer lag is 7 offsets", "exporter status")
     ]
     assert report_concerns(replace(behind, late_secs=4_000.0)) == []
     assert "nothing was committed ever" in report_page(replace(behind, happened=[]))

@@ -63,7 +63,7 @@ def test_watching_outlives_the_task_that_is_watched(
     monkeypatch.setattr(how_far, "fetch", fetch)
     found = run("--config", str(file), "--url", "http://here:1", "--watch")
     assert found.exit_code == 0
-    assert found.stdout.count("nothing behind") == 2
+    assert found.stdout.count("no consumer lag") == 2
     assert "no task answers at http://here:1: refused; asked again every 2 s" in found.stderr
 
 
@@ -77,7 +77,7 @@ def test_a_task_is_asked_where_the_settings_say_that_it_serves(file: Path, task:
     text = run("--config", str(file), "--http-port", str(port))
     assert text.exit_code == 0, text.output
     head = [
-        "app: 1 partition into 2 tables, 20 records behind, the oldest by 1.0 min at most",
+        "app: 1 partition into 2 tables, a consumer lag of 20 records, 1.0 min at most",
         "look at 3 things:",
         "  kafka has not answered for 10 s: silent: exporter check",
         "  25% of the commits fail: see commit_refused and commit_unknown in the log",
@@ -214,10 +214,10 @@ def from_tables(*positions: tuple[str, int, int | None, int]) -> Any:
             "not known yet: 1 of 1 partitions without a known end",
         ),
         (from_tables(("order", 0, None, 31), ("click", 0, None, 31)), "1 of 1 partitions without a known position"),
-        (from_tables(("order", 0, 9, 31), ("order", 1, None, 7)), "at least 21 records behind"),
-        (from_tables(("order", 0, 9, 31), ("click", 0, None, 31)), "into 2 tables, 21 records behind"),
-        (from_tables(("order", 0, 30, 31), ("order", 1, 6, 7)), "2 partitions into 1 table, nothing behind"),
-        ({"from": "x", **snapshot(owned=frozenset()).as_dict()}, "nothing behind"),
+        (from_tables(("order", 0, 9, 31), ("order", 1, None, 7)), "a consumer lag of at least 21 records"),
+        (from_tables(("order", 0, 9, 31), ("click", 0, None, 31)), "into 2 tables, a consumer lag of 21 records"),
+        (from_tables(("order", 0, 30, 31), ("order", 1, 6, 7)), "2 partitions into 1 table, no consumer lag"),
+        ({"from": "x", **snapshot(owned=frozenset()).as_dict()}, "no consumer lag"),
     ],
     ids=["a task that starts", "a partition that is not recovered", "ends that are not read", "a lake without tables",
          "a partition that is new", "a type that is new", "all is there", "a spare task"],
@@ -226,7 +226,7 @@ def test_how_far_behind_is_unknown_as_long_as_a_position_or_an_end_is(found: Any
     """Never 0 behind for what nobody has looked at; what is known is told beside it."""
     head = how_far.head_lines(found)[:2]
     assert says in "; ".join(head)
-    assert ("nothing behind" in head[0]) == says.endswith("nothing behind")
+    assert ("no consumer lag" in head[0]) == says.endswith("no consumer lag")
 
 
 def test_nobody_has_caught_up_before_the_positions_are_known() -> None:

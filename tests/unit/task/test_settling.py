@@ -98,7 +98,7 @@ def test_a_record_that_cannot_be_settled_holds_up_no_other_and_is_told() -> None
     assert place.tick() == set() and [one.offset for one in place.settled] == [10] and not place.machine.stuck()
     for now in (10.0, 20.0):
         place.tick(now)
-    assert place.machine.stuck() == {P0: "what was spared of it cannot be settled: offset 9, OSError: crc"}
+    assert place.machine.stuck() == {P0: "a poison record of it cannot be settled: offset 9, OSError: crc"}
     assert place.machine.waits(place.writers) and not place.machine.waits(place.writers, {P0: "stuck"})
     place.damaged = set()
     place.tick(100.0)
