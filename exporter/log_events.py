@@ -117,7 +117,7 @@ class Event(str, Enum):
     EVENTS_BEGUN = "events_begun", "Announcing begins behind these versions: nothing was kept of any before."
     EVENTS_SKIPPED = "events_skipped", "Logs have lost versions before they were announced; a message says so."
     EVENTS_CROWDED = "events_crowded", "Tables whose pointers find no room; a restart announces them from the first on."
-    EVENTS_HELD_UP = "events_held_up", "A sink, a table's log or Kafka keeps versions from being announced; logged once."
+    EVENTS_HELD_UP = "events_held_up", "A sink, a table's log or Kafka holds announcements up; logged once."
     EVENTS_RESUMED = "events_resumed", "All is announced again."
     DERIVE_RAN = "derive_ran", "A job of [derive] has taken what was new, in one commit."
     DERIVE_FAILED = "derive_failed", "A run of a job of [derive] failed and is tried again; the other jobs go on."

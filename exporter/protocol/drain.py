@@ -145,7 +145,7 @@ class DrainRounds:
 
     def _spare(self, poisoned: Poisoned, plans: Sequence[PartitionPlan]) -> None:
         if self._poison.spare(self._rounds, poisoned):
-            raise Interrupted(f"{poisoned.plan.tp}: the record at offset {poisoned.plan.start} is poison and is skipped now")
+            raise Interrupted(f"{poisoned.plan.tp}: the record at offset {poisoned.plan.start} is poison: skipped now")
         raise Interrupted(self._rounds.error, self._rounds.pause_left(plans, time.monotonic()))
 
     def _telling(self, future: Future[Any]) -> Future[Any]:

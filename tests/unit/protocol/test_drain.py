@@ -218,7 +218,7 @@ def test_nothing_is_spared_or_read_that_is_not_wanted_any_more() -> None:
     with pytest.raises(Interrupted, match="taken away"):
         drain.read([plan(T0, 5, 6)], {}, order, poisoned, unwanted)
     assert poison.spared == [] and reader.read_ranges == []
-    with pytest.raises(Interrupted, match="is poison and is skipped now"):
+    with pytest.raises(Interrupted, match="is poison: skipped now"):
         drain.read([plan(T0, 5, 6)], {}, order, poisoned, go_on)
     assert poison.spared == [5]
     drain.close()
