@@ -116,6 +116,7 @@ class RoundMember:
         if self._hurried:
             return
         with self._lock:
+            # With the lock: an offer that is being said is found here, or sees the flag afterwards (_offered).
             self._hurried = True
             found = [*self._open.values()]
         for one in found:
@@ -199,6 +200,7 @@ class RoundMember:
             future.set_exception(error)
         finally:
             if round_id:
+                # After a failure, too: else the round waits for this task until its time is over.
                 with self._lock:
                     self._round(round_id).submitting -= 1
                 self._say_ready(round_id)
@@ -213,6 +215,7 @@ class RoundMember:
             return False
         now = self.clock()
         one = _Offered(prepared, offer, future, now, now + self.timeout_secs)
+        # Before it is said: the channel's thread may hear the outcome at once.
         with self._lock:
             self._open[prepared.commit_id] = one
         point(Fault.BEFORE_OFFER, prepared.event_type)

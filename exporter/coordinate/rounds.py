@@ -167,6 +167,7 @@ class LeaderRounds:
         outcome = Outcome(
             self._app, self._leader, rounds[-1] if rounds else "", table, merged.version, merged.rows, landed, dropped
         )
+        # Without those of which nothing is known: said again, they are tried again.
         self._settled |= dict.fromkeys([*landed, *dropped], outcome)
         while len(self._settled) > SETTLED_MAX:
             self._settled.popitem(last=False)

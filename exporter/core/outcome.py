@@ -46,6 +46,7 @@ def resolve(claim: Claim, logged_ids: Collection[str], position: Position | None
 
     logged_ids: the commit ids of all versions after the claim's base version.
     """
+    # The id before the position: others may have moved on from what landed, and it is no refusal (4.4).
     if any(commit_id in logged_ids for commit_id in claim.offers):
         return Landed(position if position is not None else Position(claim.epoch, claim.new))
     if position == Position(claim.epoch, claim.expected):

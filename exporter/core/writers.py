@@ -296,6 +296,7 @@ def landed(writer: Writer, claim: Claim, now: float) -> Writer:
         covered_at=now,
         oldest_at=min((file.staged_at for file in kept), default=0.0),
         failures=0,
+        # What was counted after the freeze is the next commit's to say (COUNT, 3.9).
         filtered=max(0, writer.filtered - claim.filtered),
     )
 

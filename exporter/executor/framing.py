@@ -51,8 +51,10 @@ class Framing:
         offsets, end = batch.column("offset"), found.end
         if found.missing:
             missing = self._missing.setdefault(tp, set())
+            # Those of the first rows where there is no room for all: they hold up the partition.
             missing.update(sorted(found.missing, key=found.missing.__getitem__)[: MISSING_MAX - len(missing)])
             self._ended.setdefault(tp, offsets[end].as_py())
+        # Of a later batch: its rows would share a file with those before the end (COVER, rounds/told.py).
         if tp in self._ended and offsets[0].as_py() >= self._ended[tp]:
             end = 0
         return (batch, found) if end == batch.num_rows else (batch.slice(0, end), found.before(end))

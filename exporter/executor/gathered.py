@@ -21,6 +21,7 @@ def gathered(batches: Iterator[pa.RecordBatch], types: int) -> Iterator[pa.Recor
     enough = min(types * TYPE_BYTES, GATHERED_BYTES_MAX)
     held: list[pa.RecordBatch] = []
     for batch in batches:
+        # A reader gives whole batches with fewer columns than odd ones (fetch/reader.py).
         if held and batch.schema != held[0].schema:
             yield _joined(held)
         if batch.num_rows:
@@ -35,6 +36,7 @@ def _joined(held: list[pa.RecordBatch]) -> pa.RecordBatch:
     """All as one, without a copy if it is one. Nothing is held afterwards."""
     if len(held) == 1:
         return held.pop()
+    # One, for Arrow begins a second chunk only beyond 2 GiB of a column: GATHERED_BYTES_MAX is far below.
     (one,) = pa.Table.from_batches(held).combine_chunks().to_batches()
     held.clear()
     return one

@@ -58,6 +58,7 @@ def _record(batch: LogBatch, stream: CountedStream, keep: int) -> ExactRecord:
     size = stream.varint()
     end = stream.at + size
     stream.exactly(1)
+    # Wrapped as the int64 of the fast way are: both have to give the same (slabs.py).
     millis = _wrapped(batch.base_ms + stream.varint())
     offset = batch.base + stream.varint()
     key = _bytes(stream, end)

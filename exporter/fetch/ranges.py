@@ -92,6 +92,7 @@ class _Reading:
     def close(self, keep: bool = True) -> None:
         """The connection waits for the next range, unless something is on its way. keep: false for a broken one."""
         if self._leader is not None:
+            # One that is still to answer would give the next range the answer to this one.
             if keep and not self._asked:
                 _IDLE.keep(self._leader)
             else:
@@ -167,6 +168,7 @@ class _Reading:
     def _logged_in(self) -> PartitionLeader:
         wanted = self._wanted
         at = (wanted.client, wanted.tp, wanted.isolation, self._replica)
+        # After a failure a login of its own: an idle one knows the leaders as they were at its own.
         if not self._failures and (idle := _IDLE.taken(*at)) is not None:
             return idle
         made = PartitionLeader(*at, self._secs_left)

@@ -64,6 +64,7 @@ def _unpacked(batch: LogBatch, raw: bytes | memoryview) -> bytes | memoryview | 
     if batch.codec == PLAIN:
         return body
     try:
+        # One byte beyond the bound tells that there is more, without unpacking it.
         records = unpacked(batch.codec, body).read(UNPACKED_BYTES_MAX + 1)
     except Exception:  # noqa: BLE001 - the exact way says what it is
         return None
@@ -89,6 +90,7 @@ def _exactly(batch: LogBatch, part: FetchPart) -> Iterator[pa.RecordBatch]:
     every = exact.records(batch, part.raw, part.keep)
     found = (one for one in every if part.start <= one.offset < part.end)
     while True:
+        # Not around the yield: the bound is the process's, and would be that of whoever reads on.
         with bounded(MEMORY_BYTES):
             rows = _some(found)
         if not rows:

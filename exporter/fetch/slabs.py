@@ -63,6 +63,7 @@ def slab(bodies: Sequence[Body], tp: TopicPartition, start: int, end: int) -> pa
     appended = _of_each([one.is_appended for one in batches], counts)
     if appended.any():
         millis = np.where(appended, _of_each([one.greatest_ms for one in batches], counts), millis)
+    # No table holds such a time: the exact way keeps its milliseconds beside a null (kafka_time.py).
     if len(millis) and not LEAST_US // 1000 <= millis.min() <= millis.max() <= MOST_US // 1000:
         raise Odd
     out, rows = Out(data), np.arange(len(offsets))

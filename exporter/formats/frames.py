@@ -188,6 +188,7 @@ def confluent_ids(values: pa.BinaryArray) -> np.ndarray:
         has &= values.is_valid().to_numpy(zero_copy_only=False)
     if not has.any():
         return np.full(len(values), NO_ID, np.int64)
+    # A value without a whole frame may end with the buffer, and is read where another one begins.
     safe = np.where(has, start, start[np.argmax(has)])
     has &= raw[safe] == 0
     ids = np.zeros(len(values), np.int64)

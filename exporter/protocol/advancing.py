@@ -126,6 +126,7 @@ class Advance:
         with ThreadPoolExecutor(TABLE_THREADS, thread_name_prefix="anchor") as pool:
             done = [pool.submit(self._anchors.anchor_type, name, reading.views.get(name), positions, identities)
                     for name, positions in sorted(missing.items())]  # fmt: skip
+        # Raised only now that all have ended: none goes on writing beside the next reading.
         for future in done:
             future.result()
         return bool(missing)

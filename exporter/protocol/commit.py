@@ -46,7 +46,8 @@ from offsets.table_log import TableView
 log = get_logger(__name__)
 
 CONTENDED_MAX, CONTENDED_SECS = 10, 0.1
-"""Offers beside those of others that change the table's columns, and the longest pause before the second one."""
+"""Offers beside those of others that change the table's columns, and the longest pause before the second one.
+It is random: two tasks that have met once would else meet each time."""
 
 
 class _PositionsMoved(Exception):
@@ -157,7 +158,7 @@ class DeltaCommitter:
             ready, aside = [], [*aside, *(Settled(claim, Held(held)) for claim in ready)]
         # Asked after the log was: that call may have taken as long as a lease lasts.
         tokens, lost = self._leased(ready)
-        if lost:
+        if lost:  # never offered: failed for certain, which the next start would else have to find out
             self._journal.settle(event_type, {}, [(claim.key.tp, commit_id) for claim in lost])
             ready = [claim for claim in ready if claim not in lost]
             aside += [Settled(claim, Held("its lease is lost")) for claim in lost]
@@ -325,7 +326,7 @@ class DeltaCommitter:
     ) -> tuple[list[Settled], dict[str, int]]:
         """What became of the claims (protocol 4.4), and commit id -> version. Raises TableUnreadable."""
         view = self._fresh(table, table.view(), offers)
-        base = min(claim.base_version for claim in offers)
+        base = min(claim.base_version for claim in offers)  # what is before a claim's own says nothing of it (4.4)
         commits = table.commits(base, view.version)
         if self.through is not None:
             self.through.heard(table.event_type, commits)
@@ -334,6 +335,7 @@ class DeltaCommitter:
         for claim in offers:
             ids = {commit_id for commit_id, version in logged.items() if version > claim.base_version}
             outcome: Outcome | Stale | Held = resolve(claim, ids, view.position(self._lake.app, claim.key.tp))
+            # Unknown may be offered again as it is: these files never fit, or their bytes may be lost by then.
             if isinstance(outcome, Unknown) and (isinstance(error, _TableChanged) or table.not_synced(error)):
                 outcome = Stale(first_line(error) if table.not_synced(error) else str(error))
             settled.append(Settled(claim, outcome))

@@ -147,6 +147,7 @@ class MergedCommits:
         open_.offers = {offer.id: offer for offer, _ in read}
         unfit = {offer.id: wrong for offer, wrong in read if wrong}
         formed = [offer for offer, wrong in read if not wrong]
+        # Asked after the offers were heard: against earlier ends an honest one would go too far (4.11).
         unfit |= beyond(formed, self.ends({claim.tp for offer in formed for claim in offer.claims}))
         files = [(one.id, _named(add)) for one in formed if one.id not in unfit for add in one.adds]
         looked = each(lambda file: _missing(table, *file[1]), files)

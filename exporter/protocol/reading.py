@@ -77,6 +77,7 @@ class TablesReader:
             before, missed = missed, unread_tables(views)
             if missed <= before:  # else another task has made a table since the listing, and registered it
                 break
+        # What the table's own log no longer tells, only the write-ahead log can: nothing is taken for proven.
         if unproven and logged is None:
             raise next(iter(unproven.values()))
         states = {tp: {name: self.state(tp, name, views[name], named[name]) for name in views} for tp in tps}
@@ -134,6 +135,7 @@ class TablesReader:
 
     def _event_types(self) -> tuple[str, ...]:
         """Active types and tables on disk, listed until two listings agree."""
+        # One listing is not one moment: it may lack a table that is made while it runs.
         listed = self._lake.event_types()
         while (again := self._lake.event_types()) != listed:
             listed = again

@@ -47,6 +47,7 @@ class FileWriter:
             if wrong := staged_range_error(claim):
                 raise InvariantBroken(Invariant.COVER, f"{claim.key}: {wrong}", "start again; please report this")
             try:
+                # Once offered it keeps its files: an earlier commit that names them may still land (4.1).
                 ready.append(claim if claim.offers else replace(claim, files=self._merged(table, claim, footer)))
             except Exception as error:  # noqa: BLE001 - whatever it was, the claim is not offered
                 aside.append(Settled(claim, _unready(error, self.lake.store)))

@@ -132,6 +132,7 @@ class Offers:
         """Apply one outcome; True if the partition has to be read again from its tables."""
         claim, outcome = settled.claim, settled.outcome
         writer = writers.get(claim.key)
+        # Dropped or frozen anew since it was offered: nobody holds the claim that this is said of (3.3).
         if writer is None or writer.claim is None or not _same(writer.claim, claim):
             return False
         match outcome:

@@ -76,6 +76,7 @@ class Journal:
             return ""
         point(Fault.BEFORE_WAL_STARTED)
         commit_id = intents[0].commit_id
+        # While it is down each call would wait for its time-out; the keeper alone asks whether it answers again.
         tried = not self.down
         if not (tried and self._start(intents)) and self.required:
             if tried:

@@ -101,6 +101,7 @@ class WalKeeper:
             done, self._job = self._job.result(), None
             if done.error is not None:
                 raise done.error
+            # The first ones: what came to be owed during the job was put behind them.
             del self._landings[: done.paid[0]], self._dead[: done.paid[1]]
         if self._verify_at is None:
             self._verify_at = now + self.verify_secs

@@ -77,6 +77,7 @@ class LeaseKeeper:
         """Whether the last successful renewal began less than lease_secs ago and none was refused since."""
         now, held = self.clock(), self._held.get(tp)
         if now - self._last_beat > self.lease_secs / 2:
+            # As if it had come: else each call until then would hurry the scheduler.
             self._last_beat = now
             self._hurry()
         return tp in self._wanted and held is not None and held.holds(now, self.lease_secs)
@@ -94,6 +95,7 @@ class LeaseKeeper:
     def close(self) -> None:
         """No more renewals; what is held is released as far as the log answers."""
         if self._scheduler is not None:
+            # Waited for: a beat that is under way could take again what the last one gives back.
             self._scheduler.shutdown(wait=True)
             self._scheduler = None
         self._wanted = frozenset()
@@ -120,6 +122,7 @@ class LeaseKeeper:
     def _keep(self, tp: TopicPartition) -> None:
         """Renew, take or watch one lease, by one call at most."""
         held = self._held.get(tp)
+        # Before the call: the owner's time may end too soon, but never after a challenger's (offsets/leases.py).
         began = self.clock()
         try:
             if held is not None:
@@ -138,6 +141,7 @@ class LeaseKeeper:
             log.info(Event.LEASE_TAKEN, partition=str(tp), token=self.token(tp))
 
     def _refused(self, tp: TopicPartition, error: LeaseTaken) -> None:
+        # After the answer: a challenger may wait too long, but never less than the owner counts.
         now = self.clock()
         if self._held.pop(tp, None) is not None:
             self._lose(tp, "taken by another process" if error.lease else "gone from the log")
@@ -163,6 +167,7 @@ class LeaseKeeper:
         from apscheduler.schedulers.background import BackgroundScheduler
 
         scheduler = BackgroundScheduler(timezone=timezone.utc, executors={"default": ThreadPoolExecutor(1)})
+        # By default APScheduler leaves out what is more than a second late, and with it a renewal.
         scheduler.add_job(
             self.beat, "interval", seconds=self.lease_secs / BEATS, id=_JOB, coalesce=True, misfire_grace_time=None
         )

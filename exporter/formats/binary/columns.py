@@ -305,6 +305,7 @@ class Lists:
         """Keys that one map has twice. Rows with keys that are not UTF-8 are refused by now."""
         codes = keys.dictionary_encode()
         different = len(codes.dictionary)
+        # A number for each entry with a key, so that one sort finds the twins of all maps.
         pairs = entries * different + codes.indices.to_numpy()
         pairs.sort()
         twins = pairs[1:][pairs[1:] == pairs[:-1]]
