@@ -269,8 +269,8 @@ def test_every_variable_flag_and_verb_in_deploy_exists() -> None:
 
 
 VERBS = {**cli.commands, **dead_letters.commands}
-PROSE = {"as", "of", "installed", "prometheus", "exporter"}
-"""What may follow the word `exporter` in a sentence."""
+PROSE = {"as", "of", "installed", "prometheus", "exporter", "exporter-derive", "scale", "wait"}
+"""What may follow the word `exporter` in a sentence, or where it is the name in a command of kubectl."""
 
 
 def test_settings_that_comments_name_exist() -> None:
