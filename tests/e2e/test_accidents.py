@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,10 +15,12 @@ from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import CannotRepair, Fenced, InvariantBroken, LogCleaned
 from exporter.kafka.topics import FirstPosition
 from exporter.lake.table import DeltaTable
+from exporter.local.broker import Broker, create_topic
 from exporter.operate.check.deep import compare
 from exporter.operate.repair.repair import repair
 from exporter.operate.repair.steps import RepairRow
 from exporter.protocol.trusted import TrustedTables
+from exporter.workbench import first_position
 from offsets import Invariant
 from tests.support import naive
 from tests.support.lakes import (
@@ -515,6 +518,34 @@ def test_a_topic_that_was_made_again_is_exported_after_a_rebase(exports: Exports
     assert new == 170
     report = e.audit(spark)
     assert report.clean and report.once == 170, report.as_text()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("begins", "again"), [("earliest", 20), ("2026-01-31T12:30:00Z", 0)])
+def test_an_export_moves_to_another_cluster_with_or_without_the_records_that_were_copied_there(
+    exports: Exports, spark: Any, tmp_path: Path, begins: str, again: int
+) -> None:
+    """Old rows stay; of the new topic all is exported, or what is not older than `first_position`."""
+    e = exports(2)
+    copied = {0: mixed(10), 1: mixed(10, first=100)}
+    later = [one._replace(timestamp_ms=one.timestamp_ms + 3_600_000) for one in mixed(5, first=500)]
+    e.send(copied)
+    e.run(spark)
+    with Broker(tmp_path / "other") as other:
+        create_topic(other.bootstrap, e.topic, 2)
+        moved = replace(e, kafka=other.bootstrap).with_(first_position=begins)
+        moved.send(copied)
+        moved.send({0: later})
+        with pytest.raises(InvariantBroken, match=r"cluster id of .* was .* and is ") as stopped:
+            moved.run(spark)
+        assert stopped.value.exit_code == 70 and "exporter repair --rebase" in stopped.value.hint
+        with moved.bench(spark) as made:
+            repair(made, "rebase", "", first_position(moved.settings()), True)
+        moved.run(spark)
+        epochs = [row["_kafka"]["epoch"] for name in ALL for row in moved.rows(name)]
+        assert (epochs.count(0), epochs.count(1)) == (20, again + 5)
+        report = moved.audit(spark)
+        assert report.clean and report.once == again + 5, report.as_text()
 
 
 @EVERYWHERE_SELDOM

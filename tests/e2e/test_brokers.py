@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +13,9 @@ from exporter.fetch import leader, ranges
 from exporter.fetch.ranges import RangeWanted
 from offsets.ranges import TopicPartition
 from tests.support.brokers import Brokers, three_brokers
-from tests.support.lakes import Export, seldom, wait_until, writing, wrong_places
+from tests.support.lakes import Export, mixed, seldom, wait_until, writing, wrong_places
 from tests.support.processes import Process, running
+from tests.support.segments import damage, damaged_batches, segment_of
 from tests.support.services import Record, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("brokers")]
@@ -204,3 +206,26 @@ def test_a_throttled_client_waits_and_gets_all(brokers: Brokers) -> None:
     sent(brokers, topic, some)
     brokers.throttle("slow", 200_000)
     assert all_of(wanted(brokers, topic, MANY, client_id="slow")) == some
+
+
+@pytest.mark.long
+def test_a_batch_that_is_damaged_on_the_leader_is_exported_once_a_whole_replica_leads(
+    brokers: Brokers, tmp_path: Path
+) -> None:
+    """The steps of the page for who is on call: dump, stop the broker, take its copy away, start it again."""
+    topic = brokers.topic([2, 3, 1])
+    for first in (0, 10, 20):
+        produce(brokers.bootstrap, topic, {0: mixed(10, first=first)})
+    brokers.in_sync(topic, (1, 2, 3))
+    segments = {number: segment_of(node.log_path.parent, topic) for number, node in brokers.nodes.items()}
+    damage(segments[2], 1)
+    e = Export(brokers.bootstrap, topic, tmp_path, fresh_name("app"))
+    with running(e) as task:
+        task.wait_for("the checksum of the batch at offset 10 is wrong")
+        assert {number: damaged_batches(one) for number, one in segments.items()} == {1: [], 2: [(10, 19)], 3: []}
+        with brokers.stopped(2):
+            wait_until(lambda: set(e.positions(0).values()) == {(0, 29)}, 120, "another one leads, and all is exported")
+            shutil.rmtree(segments[2].parent)
+        brokers.in_sync(topic, (1, 2, 3))
+        assert damaged_batches(segments[2]) == []
+    assert wrong_places(e) == {}

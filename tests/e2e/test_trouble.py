@@ -31,6 +31,7 @@ from offsets.ranges import TopicPartition
 from tests.support.lakes import NOON, Export, Exports, Going, event, millis, mixed, wait_until, wrong_places
 from tests.support.naive import assert_each_once
 from tests.support.processes import running
+from tests.support.segments import damage, damaged_batches, segment_of
 from tests.support.services import Record, fresh_name, produce
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -88,17 +89,6 @@ def test_a_record_that_unpacks_to_more_than_the_heap_becomes_a_dead_letter_of_it
     export.proven(spark)
 
 
-def damage(folder: Path, topic: str, batch: int) -> None:
-    """Turn over one byte in the records of a producer's batch of partition 0, counted from 0, as a disk may."""
-    path = folder / "data" / f"{topic}-0" / "00000000000000000000.log"
-    data, start = path.read_bytes(), 0
-    for _ in range(batch):
-        start += 12 + int.from_bytes(data[start + 8 : start + 12], "big")
-    with path.open("r+b") as segment:
-        segment.seek(start + 70)
-        segment.write(bytes([data[start + 70] ^ 0xFF]))
-
-
 def skipped(e: Export, spark: Any, offsets: str, apply: bool) -> list[RepairRow]:
     """exporter repair --skip OFFSETS [--apply]"""
     with e.bench(spark) as made:
@@ -130,7 +120,8 @@ def test_a_batch_that_is_damaged_on_the_broker_holds_up_its_partition_until_it_i
         e = Export(broker.bootstrap, topic, tmp_path, fresh_name("app"))
         for first in (0, 10, 20):
             produce(e.kafka, topic, {0: mixed(10, first=first), 1: mixed(10, first=first + 100)})
-        damage(tmp_path / "broker", topic, 1)
+        damage(segment_of(tmp_path / "broker", topic), 1)
+        assert damaged_batches(segment_of(tmp_path / "broker", topic)) == [(10, 19)]
         with e.service(spark, until_caught_up=False) as service:
             task = Going(service)
             watch = service._watch

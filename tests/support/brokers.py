@@ -152,6 +152,10 @@ class Brokers:
         """It is gone, and comes back in the end."""
         return between(self.nodes[number].kill, self.nodes[number].start)
 
+    def stopped(self, number: int) -> AbstractContextManager[None]:
+        """It ends in good order, and comes back in the end."""
+        return between(self.nodes[number].stop, self.nodes[number].start)
+
     def hanging(self, number: int) -> AbstractContextManager[None]:
         """It is there, and answers nothing."""
         return between(self.nodes[number].hang, self.nodes[number].wake)
