@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
+
+from exporter import threads
 
 T = TypeVar("T")
 
@@ -20,5 +21,5 @@ def aside(name: str, call: Callable[[], T]) -> Future[T]:
         except BaseException as error:  # noqa: BLE001 - whoever asks for the result gets it
             future.set_exception(error)
 
-    threading.Thread(target=run, name=name, daemon=True).start()
+    threads.started(run, name)
     return future

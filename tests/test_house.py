@@ -78,7 +78,7 @@ THIRD_PARTIES = {
     "stores": "botocore hdfs_native msgspec obstore pyarrow",
     "protocol": "pyarrow pyspark",
     "lake": "delta pyspark",
-    "wal": "apscheduler boto3 botocore pyspark",
+    "wal": "boto3 botocore pyspark",
     "coordinate": "msgspec",
     "announce": "urllib3",
     "registry": "boto3 botocore urllib3",

@@ -26,6 +26,16 @@ DOCSTRING_WORDS_MIN = 5
 TOP_LEVEL = {"setup.cfg", "pyproject.toml", "README.md", "exporter", "offsets", "tests", "deploy"}
 
 PURE = ("exporter/column", "exporter/core", "exporter/lake/fillable.py", "exporter/lake/retention.py")
+OF_THE_LOOP = (
+    *(f"exporter/{room}" for room in ["task", "protocol", "lake", "coordinate", "announce", "rounds", "core"]),
+    *(f"exporter/wal/{one}.py" for one in ["check", "journal", "keeper", "leading", "lease_keeper", "leased"]),
+    *("exporter/monitor/watch.py", "exporter/stores/many.py", "exporter/kafka/static.py", "exporter/aside.py"),
+)
+OF_THE_SEAMS = {
+    *(f"time.{one}" for one in ["time", "sleep", "monotonic", "thread_time"]),
+    *(f"threading.{one}" for one in ["Thread", "Lock", "RLock", "Timer", "Condition"]),
+}
+"""What only exporter/clock.py and exporter/threads.py take from Python. An event's type may be named."""
 NOT_ON_EXECUTORS = {"pyspark", "kafka", "click", "boto3"}
 NOT_IN_OFFSETS = {"pyspark", "delta", "py4j", "kafka", "click", "boto3", "botocore", "exporter"}
 
@@ -200,6 +210,17 @@ def no_text_of_the_package_names_a_file_that_is_not_installed(source: Source) ->
             yield node.value
 
 
+def time_and_threads_come_from_one_place(source: Source) -> Iterator[object]:
+    """What a task's loop reaches can be run by tests/sim: on simulated time, in one thread."""
+    for node in source.all(ast.Attribute):
+        whole = ast.unparse(node)
+        if whole in OF_THE_SEAMS:
+            yield whole
+    for node in source.all(ast.ImportFrom):
+        if node.module == "concurrent.futures":
+            yield from (one.name for one in node.names if one.name in ("ThreadPoolExecutor", "wait"))
+
+
 Rule = Callable[[Source], Iterator[object]]
 RULES: Mapping[Rule, tuple[str, ...]] = {
     no_import_is_relative: ALL_CODE,
@@ -211,6 +232,7 @@ RULES: Mapping[Rule, tuple[str, ...]] = {
     nothing_that_guards_data_is_an_assert: OUR_CODE,
     no_text_of_the_package_names_a_file_that_is_not_installed: OUR_CODE,
     a_docstring_says_what_a_caller_must_know: OUR_CODE,
+    time_and_threads_come_from_one_place: OF_THE_LOOP,
     every_test_states_its_fact: ("tests",),
     a_mark_stands_on_a_test: ("tests",),
 }
@@ -230,7 +252,7 @@ def broken() -> Mapping[Rule, list[str]]:
         text, name = path.read_text(), relative(path)
         source = Source(path, text, [*ast.walk(ast.parse(text, filename=str(path)))])
         for rule, folders in RULES.items():
-            if name.split("/")[0] in folders:
+            if any(name == one or name.startswith(f"{one}/") for one in folders):
                 found[rule] += [f"{name}: {told}" for told in rule(source)]
     return found
 
@@ -259,6 +281,8 @@ def test_tests_of_a_group_are_run_by_one_process(request):
         (every_module_opens_with_what_it_is_for, "x = 1"),
         (every_test_states_its_fact, "class A:\n    def test_a(): ..."),
         (a_docstring_says_what_a_caller_must_know, "def f():\n    'Of one task.'"),
+        (time_and_threads_come_from_one_place, "import time\ndef f():\n    return time.monotonic()"),
+        (time_and_threads_come_from_one_place, "from concurrent.futures import ThreadPoolExecutor"),
         (a_mark_stands_on_a_test, "@pytest.mark.long\ndef helper(): ..."),
         (no_error_is_swallowed, "try:\n    f()\nexcept:\n    raise"),
         (no_error_is_swallowed, "try:\n    f()\nexcept (OSError, Exception):\n    pass"),

@@ -7,16 +7,16 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Mapping
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 
+from exporter import threads
 from exporter.announce.follower import Follower, Passed
 from exporter.announce.seams import Trouble
 from exporter.aside import aside
+from exporter.clock import monotonic
 from exporter.core.backoff import Backoff
 from exporter.core.coordination import Leadership
 from exporter.core.sink_state import SinkState
@@ -42,8 +42,8 @@ class Announcing:
         """made: sink -> its follower, which is used and closed by a thread of this one's alone."""
         self._leadership = leadership
         self._states = dict.fromkeys(made, SinkState())
-        self._begun = {sink: threading.Event() for sink in made}
-        self._stop, self._until = threading.Event(), float("-inf")
+        self._begun = {sink: threads.event() for sink in made}
+        self._stop, self._until = threads.event(), float("-inf")
         self._crowded: dict[str, tuple[str, ...]] = {}
         self._running: list[Future[None]] = [
             aside(f"announce-{sink}", partial(self._work, sink, follower)) for sink, follower in made.items()
@@ -56,27 +56,27 @@ class Announcing:
 
     def wait_begun(self) -> None:
         """Until every sink knows where it begins, or for a while."""
-        deadline = time.monotonic() + BEGIN_SECS
+        deadline = monotonic() + BEGIN_SECS
         for begun in self._begun.values():
-            begun.wait(max(0.0, deadline - time.monotonic()))
+            begun.wait(max(0.0, deadline - monotonic()))
 
     def close(self, budget_secs: float = 0.0) -> None:
         """End; what is left is announced first, if that takes no longer than a budget."""
-        deadline = self._until = time.monotonic() + budget_secs
+        deadline = self._until = monotonic() + budget_secs
         self._stop.set()
-        wait(self._running, max(0.0, deadline - time.monotonic()))
+        threads.wait(self._running, max(0.0, deadline - monotonic()))
 
     def _work(self, sink: str, follower: Follower) -> None:
         """What a sink's thread does: follow and send until it is stopped."""
         failures = 0
         while True:
-            last, began = self._stop.is_set(), time.monotonic()
+            last, began = self._stop.is_set(), monotonic()
             error = self._tried(sink, follower)
             self._tell(sink, error)
             failures = failures + 1 if error else 0
             if last:
                 break
-            spent = time.monotonic() - began
+            spent = monotonic() - began
             self._stop.wait(PAUSE.after(failures - 1) if error else max(LOOK_SECS, LOOK_REST * spent))
         follower.close()
 
@@ -99,7 +99,7 @@ class Announcing:
             return f"{type(error).__name__}: {first_line(error)}"
 
     def _may_go_on(self) -> bool:
-        if self._stop.is_set() and time.monotonic() >= self._until:
+        if self._stop.is_set() and monotonic() >= self._until:
             return False
         return self._leadership.is_mine()
 

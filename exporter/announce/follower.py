@@ -9,13 +9,13 @@ no later one may have come first, for whoever has seen that skips what is older.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import NamedTuple
 
 from exporter.announce.message import NONE_YET, Message, Skipped, announced, as_json
 from exporter.announce.pointers import Pointer
 from exporter.announce.seams import KeptPointers, Logs, Sink, Trouble
+from exporter.clock import monotonic
 from exporter.stores.many import each
 
 RELOOK_SECS = 60.0
@@ -50,7 +50,7 @@ class Follower:
     """Of one sink. For one thread."""
 
     def __init__(
-        self, app: str, logs: Logs, sink: Sink, kept: KeptPointers, clock: Callable[[], float] = time.monotonic
+        self, app: str, logs: Logs, sink: Sink, kept: KeptPointers, clock: Callable[[], float] = monotonic
     ) -> None:
         self._app = app
         self._logs = logs

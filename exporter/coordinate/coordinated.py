@@ -7,11 +7,11 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 
+from exporter import threads
+from exporter.clock import monotonic
 from exporter.coordinate.leader import Leader
 from exporter.coordinate.member import RoundMember
 from exporter.core.coordination import Channel, CoordinationState, Leadership
@@ -41,7 +41,7 @@ class CoordinatedCommits:
         leader: Leader,
         leadership: Leadership,
         grace_secs: float,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = monotonic,
         release: Callable[[], None] = lambda: None,
         threaded: bool = True,
     ) -> None:
@@ -57,11 +57,9 @@ class CoordinatedCommits:
         self._grace_secs = grace_secs
         self._asked_by = self._rolled_for = ""
         self._rolled_of = frozenset[TopicPartition]()
-        self._ended = threading.Event()
+        self._ended = threads.event()
         self._trouble = ""
-        self._thread = threading.Thread(target=self._run, name="coordinate", daemon=True) if threaded else None
-        if self._thread is not None:
-            self._thread.start()
+        self._thread = threads.started(self._run, "coordinate") if threaded else None
 
     def occasion(self, flushing: bool) -> Occasion:
         self._asked_by = self._member.begun()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 
+from exporter.clock import monotonic
 from exporter.errors import ExporterError
 from offsets.ranges import TopicPartition
 
@@ -40,7 +40,7 @@ class AllPartitions:
     look: Callable[[], Collection[TopicPartition]]
     pool: Executor
     refresh_secs: float
-    clock: Callable[[], float] = time.monotonic
+    clock: Callable[[], float] = monotonic
     _next_look: float = float("-inf")
     _looking: Future[Collection[TopicPartition]] | None = None
     _known: Partitions = frozenset()

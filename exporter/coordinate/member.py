@@ -9,13 +9,13 @@ nothing here asks whether the channel works.
 
 from __future__ import annotations
 
-import threading
-import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 
+from exporter import threads
+from exporter.clock import monotonic
 from exporter.core.coordination import Begin, Channel, Message, Offer, Outcome, Preparing, Ready
 from exporter.core.outcome import Prepared, Report
 from exporter.core.writers import Claim
@@ -70,10 +70,10 @@ class RoundMember:
     channel: Channel
     timeout_secs: float
     wake: Callable[[], None]
-    clock: Callable[[], float] = time.monotonic
+    clock: Callable[[], float] = monotonic
 
     def __post_init__(self) -> None:
-        self._lock = threading.RLock()
+        self._lock = threads.lock()
         self._open: dict[str, _Offered] = {}
         self._rounds: OrderedDict[str, _Round] = OrderedDict()
         self._begun = ""

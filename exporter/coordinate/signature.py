@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-import time
 from collections.abc import Callable
+
+from exporter.clock import monotonic
 
 AGAIN_SECS = 10.0
 """The key is looked for again so often, while there is none or something is signed with another one."""
@@ -25,7 +26,7 @@ class Signature:
     A key that somebody took away and that was made anew is found by all tasks: each hears what the others sign.
     """
 
-    def __init__(self, key: Callable[[], bytes], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, key: Callable[[], bytes], clock: Callable[[], float] = monotonic) -> None:
         """key: the one that is kept now; raises OSError, and ValueError for one that is damaged."""
         self._look = key
         self._clock = clock

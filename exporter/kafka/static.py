@@ -8,13 +8,13 @@ tools, as a group without members allows.
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from kafka import KafkaConsumer
 from kafka.errors import KafkaError
 
+from exporter.clock import monotonic
 from exporter.errors import BrokerSilent, ConfigError, DependencyUnreachable
 from exporter.kafka.assignment import Assigned, AssignmentChange, Revoked
 from exporter.kafka.client import CLOSE_TIMEOUT_MS, commit_offsets, opened
@@ -37,7 +37,7 @@ class StaticAssignment:
         reader: TopicReader,
         share: Share,
         refresh_secs: float,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = monotonic,
         leased: bool = False,
     ) -> None:
         """group: under which offsets are written. leased: the partitions are leased as well (wal/leased.py).

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Collection
 
 from kafka.errors import UnknownTopicOrPartitionError
 
+from exporter import threads
 from exporter.errors import BrokerSilent
 from exporter.kafka.topics import TopicReader, partitions_of
 from offsets.ranges import TopicPartition
@@ -18,7 +18,7 @@ class TopicsBeside:
     def __init__(self, opened: Callable[[], TopicReader]) -> None:
         self._opened = opened
         self._topics: TopicReader | None = None
-        self._lock = threading.Lock()
+        self._lock = threads.lock()
 
     def partitions(self) -> list[TopicPartition]:
         """All that are exported and there now, whoever has them. Raises ExporterError."""

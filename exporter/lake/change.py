@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
+from exporter.clock import wall_ms
 from exporter.core.writers import StagedFile
 from offsets import partitions
 from offsets.names import FORMAT_VERSION
@@ -59,7 +59,7 @@ def new_metadata(change: Change, app: str, event_type: str, properties: Mapping[
             **change.spec.properties,
             **change.properties,
         },
-        "createdTime": int(time.time() * 1000),
+        "createdTime": wall_ms(),
     }
 
 
@@ -69,7 +69,7 @@ def add_action(file: StagedFile, tags: Mapping[str, str]) -> dict[str, Any]:
         "path": quote(file.path, safe="/="),
         "partitionValues": partitions.parse(file.folder).values,
         "size": file.size_bytes,
-        "modificationTime": int(time.time() * 1000),
+        "modificationTime": wall_ms(),
         "dataChange": True,
         "stats": file.stats,
         "tags": dict(tags),

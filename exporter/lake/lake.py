@@ -10,10 +10,9 @@ from typing import Any
 from exporter.core.order import Destination
 from exporter.core.specs import table_spec
 from exporter.core.table_options import TableOptions
-from exporter.errors import TableUnreadable
 from exporter.lake.gateway import Gateway
 from exporter.lake.later import Later
-from exporter.lake.table import DEFAULTS, DeltaTable
+from exporter.lake.table import DEFAULTS, DeltaTable, unread
 from exporter.stores.many import each
 from exporter.stores.store import Store
 from exporter.stores.stores import open_store
@@ -122,7 +121,7 @@ def stored_jobs(store: Store) -> list[str]:
     try:
         return [name for name in sorted(below.names()) if below.has_folder(f"{name}/{LOG_FOLDER}")]
     except OSError as error:
-        raise TableUnreadable(f"the tables under {below.uri()} cannot be listed: {error}") from error
+        raise unread(f"the tables under {below.uri()} cannot be listed", error) from error
 
 
 def stored_event_types(store: Store) -> Iterable[str]:
@@ -132,7 +131,7 @@ def stored_event_types(store: Store) -> Iterable[str]:
         are_tables = each(lambda name: store.has_folder(f"{name}/{LOG_FOLDER}"), names)
         folders = [name for name, is_table in zip(names, are_tables, strict=True) if is_table]
     except OSError as error:
-        raise TableUnreadable(f"the tables under {store.uri()} cannot be listed: {error}") from error
+        raise unread(f"the tables under {store.uri()} cannot be listed", error) from error
     for folder in folders:
         try:
             yield event_type_of(folder)

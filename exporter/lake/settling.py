@@ -13,10 +13,10 @@ read everything again calls commit_or_moved(); who may not decides by what an Un
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from exporter.clock import sleep
 from exporter.errors import ConfigError, ExporterError, InvariantBroken, StorageSilent, TableUnreadable, TableUnwritable
 from exporter.lake.change import Change
 from exporter.lake.properties import check_properties
@@ -194,7 +194,7 @@ def commit_or_moved(
         raise ended.error
     says = f"table {table.event_type}: {first_line(ended.error)}"
     if ended.gone_on:
-        time.sleep(MOVED_SECS)
+        sleep(MOVED_SECS)
         raise Moved(says) from ended.error
     raise Failed(table, ended.error) from ended.error
 

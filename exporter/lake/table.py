@@ -10,13 +10,13 @@ from __future__ import annotations
 import errno
 import json
 import os
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from itertools import takewhile
 from typing import Any, TypeVar
 
+from exporter.clock import wall_ms
 from exporter.column.spark_json import struct_of
 from exporter.core.table_options import TableOptions
 from exporter.errors import ExporterError, LogCleaned, StorageSilent, TableUnreadable
@@ -170,7 +170,7 @@ class DeltaTable:
 
     def _snapshot(self) -> Any:
         """The table's newest snapshot. A log opened here for the first time was listed just then: once is enough."""
-        began_ms = int(time.time() * 1000)  # before it is asked whether others have opened the log
+        began_ms = wall_ms()  # before it is asked whether others have opened the log
         gateway = self._gateway
         since = gateway.none if gateway.has_opened(self.uri) else gateway.some(began_ms)
         return self._log().update(False, since, gateway.none)
@@ -185,7 +185,7 @@ class DeltaTable:
         txn = self._begun(change, check)
         if change.expected:
             txn.readTxn().appendAll(gateway.to_seq(gateway.texts(change.expected)))
-        now_ms = int(time.time() * 1000)
+        now_ms = wall_ms()
         actions = gateway.transactions(
             {"appId": app_id, "version": version, "lastUpdated": now_ms} for app_id, version in change.positions.items()
         )
@@ -299,7 +299,8 @@ class DeltaTable:
     def empty_entries(self, through: int, most: int) -> list[int]:
         """The versions, of `most` up to `through`, whose log entry has no byte, newest first; until one is gone."""
         versions = range(through, max(-1, through - most), -1)
-        sizes = each(lambda version: self.store.size(log_files.entry(version)), versions)
+        with self._reading():
+            sizes = each(lambda version: self.store.size(log_files.entry(version)), versions)
         there = takewhile(lambda one: one[1] is not None, zip(versions, sizes, strict=True))
         return [version for version, size in there if not size]
 
@@ -360,10 +361,16 @@ def _state(known: Any, transactions: Mapping[str, int]) -> LogState:
 
 def _unreadable(table: DeltaTable, what: str, error: Exception) -> TableUnreadable:
     """Whether it is the table's fault or the storage's. what: the table, or some of it."""
+    return unread(f"table {what} cannot be read", error, table.says_storage(error))
+
+
+def unread(what: str, error: Exception, says_storage: bool = False) -> TableUnreadable:
+    """Whether it is the fault of what is read or the storage's. what: could not be done. says_storage: as of a table's
+    errors."""
     of_the_path = isinstance(error, FileNotFoundError | PermissionError | NotADirectoryError | IsADirectoryError)
-    silent = (isinstance(error, OSError) and not of_the_path) or table.says_storage(error)
+    silent = (isinstance(error, OSError) and not of_the_path) or says_storage
     kind = StorageSilent if silent else TableUnreadable
-    return kind(f"table {what} cannot be read: {first_line(error)}")
+    return kind(f"{what}: {first_line(error)}")
 
 
 def _java_classes(error: BaseException) -> Iterator[str]:

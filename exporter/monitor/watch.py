@@ -7,7 +7,6 @@ is ever asked where something is to be read or committed.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from exporter.clock import monotonic, wall
 from exporter.core.coordination import CoordinationState
 from exporter.core.job_state import JobState
 from exporter.core.sink_state import SinkState
@@ -51,8 +51,8 @@ class Watch:
     owner: str = ""
     late_max_secs: float = 0.0
     give_up_secs: float = float("inf")
-    clock: Callable[[], float] = time.monotonic
-    wall: Callable[[], float] = time.time
+    clock: Callable[[], float] = monotonic
+    wall: Callable[[], float] = wall
     probe: Callable[[], str] = str
 
     def __post_init__(self) -> None:

@@ -14,8 +14,8 @@ was staged by the export, and none deletes one.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 
+from exporter import threads
 from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import ConfigError
 from exporter.kafka.topics import TopicReader
@@ -123,7 +123,7 @@ class Advance:
         self, reading: Reading, missing: Mapping[str, Mapping[TopicPartition, Position]], identities: Identities
     ) -> bool:
         """Anchor the absent positions, several tables at a time; False if there are none."""
-        with ThreadPoolExecutor(TABLE_THREADS, thread_name_prefix="anchor") as pool:
+        with threads.pool(TABLE_THREADS, "anchor") as pool:
             done = [pool.submit(self._anchors.anchor_type, name, reading.views.get(name), positions, identities)
                     for name, positions in sorted(missing.items())]  # fmt: skip
         # Raised only now that all have ended: none goes on writing beside the next reading.
@@ -138,7 +138,7 @@ class Advance:
         when it is filled: until then files have the column though the table has not, and readers go by the table.
         """
         lacking = lacking_event_time(views) - unchanged
-        with ThreadPoolExecutor(TABLE_THREADS, thread_name_prefix="event-time") as pool:
+        with threads.pool(TABLE_THREADS, "event-time") as pool:
             done = {name: pool.submit(self._anchors.add_event_time, name, views[name]) for name in sorted(lacking)}
         for name, future in done.items():
             try:

@@ -7,12 +7,12 @@ or nobody was and the table cannot be written (Failed), which ends with its caus
 from __future__ import annotations
 
 import json
-import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from exporter.clock import sleep
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.user_metadata import moved_to, user_metadata
 from exporter.faults import Fault, point
@@ -60,7 +60,7 @@ class Patience:
         self._failures[moved.table.event_type] += 1
         if self._failures[moved.table.event_type] >= FAILURES_MAX:
             raise moved.cause() from moved
-        time.sleep(FAILURE_SECS)
+        sleep(FAILURE_SECS)
 
 
 class Switched(Moved):

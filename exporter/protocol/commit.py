@@ -11,12 +11,12 @@ back, the outcome is found by looking at the log. Nothing here deletes a file.
 from __future__ import annotations
 
 import random
-import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from exporter.clock import monotonic, sleep, wall_ms
 from exporter.core.coordination import Offer, OfferedClaim
 from exporter.core.evolved import fitting
 from exporter.core.order import StagingBudget
@@ -139,13 +139,13 @@ class DeltaCommitter:
             is_newer = self.checked_through(event_type) > self._based_on[event_type]
             if not (is_newer and _all_unknown(report)):  # else nothing is wrong but that the table has gone on
                 break
-            time.sleep(random.uniform(0, CONTENDED_SECS * (attempt + 1)))
+            sleep(random.uniform(0, CONTENDED_SECS * (attempt + 1)))
             report = self.land(self.prepare(event_type, [settled.claim for settled in report.settled]))
         return report
 
     def prepare(self, event_type: str, claims: Sequence[Claim]) -> Prepared:
         """Claims that may land under one new id from here on, by whoever commits them. Raises InvariantBroken."""
-        started = time.monotonic()
+        started = monotonic()
         table = self._lake.table(event_type)
         ready, aside = self._prepare(table, claims)
         if self._others_commit:
@@ -231,7 +231,7 @@ class DeltaCommitter:
 
     def _intents(self, event_type: str, claims: Sequence[Claim], commit_id: str) -> list[Intent]:
         """What the log is told of the claims with files; heartbeats write none."""
-        now_ms, through = int(time.time() * 1000), self.checked_through(event_type)
+        now_ms, through = wall_ms(), self.checked_through(event_type)
         return [
             Intent(
                 IntentKey(event_type, claim.key.tp, claim.epoch), commit_id, self._journal.owner, claim.expected,
@@ -369,7 +369,7 @@ def _all_unknown(report: Report) -> bool:
 
 
 def _report(prepared: Prepared, settled: Sequence[Settled], version: int | None = None, error: str = "") -> Report:
-    secs = time.monotonic() - prepared.started
+    secs = monotonic() - prepared.started
     return Report(prepared.event_type, version, secs, (*settled, *prepared.aside), error)
 
 

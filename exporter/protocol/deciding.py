@@ -6,10 +6,10 @@ told here.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from exporter.clock import monotonic
 from exporter.core.schemas import Decision, SchemaSource, SchemaText
 from exporter.core.writers import Fragment
 from exporter.errors import RegistryUnreachable
@@ -46,14 +46,14 @@ def looked_up(
 
     go_on: called before each; what it raises ends it.
     """
-    began = time.monotonic()
+    began = monotonic()
     decisions: dict[int, Decision | None] = {}
     for schema_id, ends in wanted:
-        if decisions and time.monotonic() - began > secs_max:
+        if decisions and monotonic() - began > secs_max:
             break
         go_on()
         try:
-            decisions[schema_id] = source.look_up(registry, schema_id, ends, now=time.monotonic())
+            decisions[schema_id] = source.look_up(registry, schema_id, ends, now=monotonic())
         except RegistryUnreachable as error:
             return Answers(decisions, error.message, schema_id)
     return Answers(decisions)

@@ -12,12 +12,12 @@ and no record is spared in a partition that was taken away. Nothing is decided h
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
+from exporter import threads
+from exporter.clock import monotonic
 from exporter.core.backoff import Backoff
 from exporter.core.manifest import RoundResult
 from exporter.core.order import StagingOrder
@@ -56,7 +56,7 @@ class DrainRounds:
         schemas: SchemaSource | None = None,
     ) -> None:
         """rounds: makes them, given what makes a future tell that it is done. schemas: None if values have no ids."""
-        self._done = threading.Event()
+        self._done = threads.event()
         self._rounds = rounds(self._telling)
         self._poison = poison
         self._schemas = schemas
@@ -85,7 +85,7 @@ class DrainRounds:
         cancel.
         """
         go_on()
-        now = time.monotonic()
+        now = monotonic()
         if not (chosen := self._rounds.choose(plans, poison_offsets, now)):
             raise Interrupted(self._rounds.error, self._rounds.pause_left(plans, now))
         if self._poison.is_next(self._rounds, chosen[0]):
@@ -96,9 +96,9 @@ class DrainRounds:
         finally:
             self._rounds.abandon()
         if result is not None and result.incomplete:
-            self._rounds.spoiled(result.incomplete, time.monotonic())
+            self._rounds.spoiled(result.incomplete, monotonic())
         if result is None or result.incomplete:
-            raise Interrupted(self._rounds.error, self._rounds.pause_left(plans, time.monotonic()))
+            raise Interrupted(self._rounds.error, self._rounds.pause_left(plans, monotonic()))
         if result.counts.get("records"):
             self._poison.passed()
         return result
@@ -139,14 +139,14 @@ class DrainRounds:
             go_on()
             self._done.wait(WAIT_SECS)
             self._done.clear()
-            if (result := self._rounds.take(time.monotonic())) is not None:
+            if (result := self._rounds.take(monotonic())) is not None:
                 return result
         return None
 
     def _spare(self, poisoned: Poisoned, plans: Sequence[PartitionPlan]) -> None:
         if self._poison.spare(self._rounds, poisoned):
             raise Interrupted(f"{poisoned.plan.tp}: the record at offset {poisoned.plan.start} is poison: skipped now")
-        raise Interrupted(self._rounds.error, self._rounds.pause_left(plans, time.monotonic()))
+        raise Interrupted(self._rounds.error, self._rounds.pause_left(plans, monotonic()))
 
     def _telling(self, future: Future[Any]) -> Future[Any]:
         future.add_done_callback(lambda _: self._done.set())

@@ -12,12 +12,12 @@ from __future__ import annotations
 import uuid
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timezone
 from typing import Any
 
 import pyarrow as pa
 
 from exporter.arrow.own_columns import DEAD_LETTER_SCHEMA
+from exporter.clock import utc_now
 from exporter.core.routing import DEAD_LETTERS, dead_letters_last
 from exporter.core.writers import StagedFile
 from exporter.errors import InvariantBroken
@@ -113,7 +113,7 @@ class GapRows:
         self, dead_letters: TableView, tp: TopicPartition, position: Position, mine: Sequence[Gap]
     ) -> tuple[StagedFile, FileOrigin]:
         """The rows of one topic partition as a file of today. mine: its gaps."""
-        lake, today = self._anchors.lake, DAY.at(datetime.now(timezone.utc))
+        lake, today = self._anchors.lake, DAY.at(utc_now())
         whose = origin(lake, DEAD_LETTERS, dead_letters.fingerprint, tp, position.epoch, {})
         growing = GrowingFile(whose, today)
         first = min(gap.offsets.first_offset for gap in mine)

@@ -9,11 +9,11 @@ Belongs to the loop's thread. Only `tell` may be called from another one: it rep
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from exporter.clock import monotonic
 from exporter.core.evolve import Evolutions
 from exporter.core.order import TableTarget
 from exporter.core.outcome import Committer
@@ -58,7 +58,7 @@ class KnownTables:
         routing: Routing,
         topics: TopicReader,
         committer: Committer,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = monotonic,
         specs: Specs | None = None,
         schemas: Schemas = Schemas(),  # noqa: B008 - a frozen value
         planned: PlannedColumns | None = None,

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 
+from exporter import threads
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.writers import WriterKey
 from exporter.errors import InvariantBroken
@@ -54,7 +54,7 @@ class MetTypes:
         by_name: dict[str, dict[TopicPartition, Position]] = defaultdict(dict)
         for key, position in wanted.items():
             by_name[key.event_type][key.tp] = position
-        with ThreadPoolExecutor(TABLE_THREADS, thread_name_prefix="anchor") as pool:
+        with threads.pool(TABLE_THREADS, "anchor") as pool:
             done = {
                 name: pool.submit(self._anchor, name, at, identities, (schemas or {}).get(name))
                 for name, at in by_name.items()

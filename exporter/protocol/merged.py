@@ -10,13 +10,13 @@ message says what was true once at best. Nothing here deletes a file.
 from __future__ import annotations
 
 import random
-import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
+from exporter.clock import sleep
 from exporter.core.coordination import Merged, Offer
 from exporter.core.merging import MergedOffers, beyond, choose, malformed, merged_metadata, settled
 from exporter.core.valid_through import as_ms
@@ -112,7 +112,7 @@ class MergedCommits:
         unfit = self._unfit(table, open_)
         for attempt in range(CONTENDED_MAX + 1):
             if attempt:
-                time.sleep(random.uniform(0, CONTENDED_SECS * attempt))
+                sleep(random.uniform(0, CONTENDED_SECS * attempt))
             choice = choose(self.lake.app, view, [*open_.offers.values()], unfit)
             open_.settle((), choice.dropped)
             if not choice.offers:

@@ -13,17 +13,17 @@ Poison decides when a record is spared; spare() and settle() are the effects.
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
+from exporter import threads
 from exporter.arrow.kafka_time import held as held_times
 from exporter.arrow.keys import dead_letter_keys
+from exporter.clock import monotonic
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.user_metadata import user_metadata
 from exporter.core.writers import PartitionPlan
@@ -129,7 +129,7 @@ class Poison:
             raise
         except Exception as error:  # noqa: BLE001 - the next try sees in the tables whether this one landed
             log.warning(Event.CONDEMNING_FAILED, partition=str(plan.tp), offset=offset, error=first_line(error))
-            rounds.pause(time.monotonic())
+            rounds.pause(monotonic())
             return False
         self._known[plan.tp, offset] = rounds.raw, rounds.error
         rounds.trouble = rounds.trouble.passed([plan])
@@ -264,7 +264,7 @@ def _holder(lake: Lake, dead_letters: TableView, spared: Spared) -> str:
         return may and bool(held_offsets(lake, name, view, tp, [offset], since, fans_out))
 
     names = lake.event_types()
-    with ThreadPoolExecutor(LOOK_THREADS, thread_name_prefix="look") as pool:
+    with threads.pool(LOOK_THREADS, "look") as pool:
         return next((name for name, found in zip(names, pool.map(holds, names), strict=True) if found), "")
 
 

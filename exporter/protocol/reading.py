@@ -6,9 +6,9 @@ Effects: none but the reading itself. What a reading means is said in judging.py
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+from exporter import threads
 from exporter.core.routing import DEAD_LETTERS, Routing, dead_letters_last
 from exporter.errors import LogCleaned
 from exporter.faults import Fault, point
@@ -67,7 +67,7 @@ class TablesReader:
         while True:
             # The dead letters last, as they are written last: what they say of a table was so before (5.1, 5.3).
             *others, last = dead_letters_last({DEAD_LETTERS, *self._event_types()} - (views.keys() - {DEAD_LETTERS}))
-            with ThreadPoolExecutor(TABLE_THREADS, thread_name_prefix="tables") as pool:
+            with threads.pool(TABLE_THREADS, "tables") as pool:
                 found = [*zip(others, pool.map(self._read_table, others), strict=True)]
             found.append((last, self._read_table(last)))
             for name, one in found:

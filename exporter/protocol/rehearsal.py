@@ -11,9 +11,9 @@ that stays.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+from exporter import threads
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.specs import table_spec
 from exporter.errors import ConfigError, ExporterError
@@ -44,7 +44,7 @@ def rehearse(
     DependencyUnreachable.
     """
     names = sorted({DEAD_LETTERS, *(name for switch in switches.values() for name in switch.positions)})
-    with ThreadPoolExecutor(TABLE_THREADS, thread_name_prefix="rehearsal") as pool:
+    with threads.pool(TABLE_THREADS, "rehearsal") as pool:
         asked = [*pool.map(partial(_asked, anchors, views, writing=writing), names)]
     found = [*_undrainable(views, switches, recorded), *(error for errors in asked for error in errors)]
     for error in found:

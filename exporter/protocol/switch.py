@@ -8,11 +8,11 @@
 from __future__ import annotations
 
 import json
-import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from exporter.clock import monotonic
 from exporter.core.order import StagingOrder
 from exporter.core.outcome import Committer, Landed, Unknown, Unwritten
 from exporter.core.plan import plan_round
@@ -138,7 +138,7 @@ class Switcher:
         def poisoned(plan: PartitionPlan) -> Poisoned:
             return self._poisoned(views, plan)
 
-        while plans := plan_round(writers, ends, rounds.budget(), time.monotonic()):
+        while plans := plan_round(writers, ends, rounds.budget(), monotonic()):
             result = rounds.read(plans, poison, order, poisoned, go_on)
             self._check_topics(identities, {one.plan.tp: one.plan.start - 1 for one in result.fragments})
             for fragment in result.fragments:
@@ -148,7 +148,7 @@ class Switcher:
                         f"{fragment.plan.tp}: {', '.join(unanchored)} have no position in what has to be drained",
                         "start the version that wrote these tables; please report this",
                     )
-            writers, _ = integrate_all(writers, result.fragments, time.monotonic())
+            writers, _ = integrate_all(writers, result.fragments, monotonic())
             self._commit(writers)
             rounds.decide(result.fragments, old.registry, ends, go_on)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 
+from exporter.clock import sleep
 from exporter.errors import InvariantBroken
 from exporter.kafka.topics import TopicReader
 from offsets import Invariant
@@ -15,7 +15,7 @@ TRUNCATION_SECS = 10.0
 
 
 def check_truncation(
-    topics: TopicReader, positions: Mapping[TopicPartition, int], wait: Callable[[float], None] = time.sleep
+    topics: TopicReader, positions: Mapping[TopicPartition, int], wait: Callable[[float], None] = sleep
 ) -> None:
     """positions: partition -> greatest position. Raises InvariantBroken if the log ends before it (protocol 5.4)."""
     behind: dict[TopicPartition, tuple[int, int]] = {}

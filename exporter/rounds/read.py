@@ -7,12 +7,12 @@ log; they skip invisible offsets only. Therefore a finished round covers start..
 
 from __future__ import annotations
 
-import threading
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from exporter import threads
 from exporter.core.manifest import RoundResult
 from exporter.core.order import StagingBudget, StagingOrder
 from exporter.core.routing import Routing
@@ -50,7 +50,7 @@ class RoundReader:
         self._room = room or StagingBudget()
         self._groups: set[str] = set()
         self._dropped: set[str] = set()
-        self._lock = threading.Lock()
+        self._lock = threads.lock()
 
     @property
     def _cores(self) -> int:

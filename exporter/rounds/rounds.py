@@ -7,13 +7,14 @@ Belongs to the loop's thread; only `RoundReader.read` runs elsewhere, on frozen 
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
+from exporter import threads
+from exporter.clock import monotonic
 from exporter.core.backoff import Backoff
 from exporter.core.bisection import Bisection
 from exporter.core.manifest import RoundResult
@@ -78,7 +79,7 @@ class Rounds:
         self._bytes_max = bytes_max
         self._secs_max = secs_max
         self._waking = waking
-        self._pool = ThreadPoolExecutor(2, thread_name_prefix="round")
+        self._pool = threads.pool(2, "round")
         self._readings: deque[_Reading] = deque()
         self._not_before = 0.0
         self._waits: dict[TopicPartition, float] = {}
@@ -141,7 +142,7 @@ class Rounds:
     def start(self, order: StagingOrder) -> None:
         """Read the order's plans in a round thread."""
         future = self._waking(self._pool.submit(self._reader.read, order))
-        self._readings.append(_Reading(order, future, time.monotonic()))
+        self._readings.append(_Reading(order, future, monotonic()))
 
     def take(self, now: float) -> RoundResult | None:
         """The result of a round that has just finished; None if none has, or if it failed."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
+
+from exporter import threads
 
 AT_ONCE = 8
 
@@ -16,5 +17,5 @@ def each(ask: Callable[[Asked], Answer], of: Sequence[Asked]) -> list[Answer]:
     """The answers, in order. Raises what the first one raises that cannot be given."""
     if len(of) < 2:
         return [ask(one) for one in of]
-    with ThreadPoolExecutor(min(AT_ONCE, len(of))) as pool:
+    with threads.pool(min(AT_ONCE, len(of)), "ask") as pool:
         return [*pool.map(ask, of)]

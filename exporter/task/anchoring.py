@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,7 +51,7 @@ class Anchoring:
     known: KnownTables
     committer: Committer
     read_again: Callable[[Collection[TopicPartition]], None]
-    pool: ThreadPoolExecutor
+    pool: Executor
     waking: Callable[[Future[Any]], Future[Any]]
 
     def __post_init__(self) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from exporter import threads
 from exporter.coordinate.leading import AllPartitions, OwnsLeast
 from exporter.core.coordination import Leadership
 from exporter.kafka.options import kafka_python_options
@@ -67,7 +66,7 @@ def _followers(settings: Settings, store: Store, webhook: str | None) -> dict[st
 def _leadership(settings: Settings, watch: Watch) -> Iterator[Leadership]:
     """Who owns the least partition announces; of a leased one, whoever has the lease."""
     asked = AskedPartitions(settings)
-    pool = ThreadPoolExecutor(1, thread_name_prefix="announce-partitions")
+    pool = threads.pool(1, "announce-partitions")
     try:
         everything = AllPartitions(asked, pool, settings.topics_refresh_secs)
         yield _OneAtATime(OwnsLeast(lambda: watch.owned, everything))
@@ -81,7 +80,7 @@ class _OneAtATime:
 
     def __init__(self, leadership: Leadership) -> None:
         self._leadership = leadership
-        self._lock = threading.Lock()
+        self._lock = threads.lock()
 
     def is_mine(self) -> bool:
         with self._lock:

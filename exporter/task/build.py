@@ -5,15 +5,14 @@ from __future__ import annotations
 import gc
 import os
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from typing import Any
 
-from exporter import __version__
+from exporter import __version__, threads
 from exporter.aside import aside
+from exporter.clock import monotonic
 from exporter.core.coordination import Commits, Leadership
 from exporter.core.order import StagingBudget
 from exporter.core.schemas import Schemas
@@ -157,7 +156,7 @@ def build_service(
 ) -> Service:
     """Wire one task; it joins the group here. log_of: opens the write-ahead log with a deadline of its calls."""
     watch = watch or open_watch(settings)
-    wake = threading.Event()
+    wake = threads.event()
     open_log = log_of or (lambda deadline_secs: open_wal(settings, deadline_secs))
     journal = open_journal(settings, bench.routing, open_log(WAL_DEADLINE_SECS))
     assignment, lease, leads = _assignment(settings, bench.topics, wake.set, journal, open_log)
@@ -223,7 +222,7 @@ def _through(settings: Settings, bench: Workbench) -> ThroughTimes | None:
     if settings.valid_through == "off":
         return None
     mode, secs = settings.valid_through, settings.valid_through_property_secs
-    return ThroughTimes(bench.lake.app, mode, bench.beside, time.monotonic, secs)
+    return ThroughTimes(bench.lake.app, mode, bench.beside, monotonic, secs)
 
 
 def _commits(
@@ -234,7 +233,7 @@ def _commits(
     watch: Watch,
     wake: Callable[[], None],
     leads: Leadership | None,
-) -> Callable[[ThreadPoolExecutor], Commits]:
+) -> Callable[[Executor], Commits]:
     """How claims come to be committed, given the pool: by `commit_mode`."""
     if settings.commit_mode == "own":
         return lambda pool: OwnCommits(committer, pool)

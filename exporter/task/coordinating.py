@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 
+from exporter import threads
 from exporter.coordinate.channel import TopicChannel
 from exporter.coordinate.coordinated import CoordinatedCommits
 from exporter.coordinate.leader import Leader
@@ -38,15 +39,15 @@ def coordinated_commits(
     wake: Callable[[], None],
     ends: Callable[[Collection[TopicPartition]], Mapping[TopicPartition, int]],
     leadership: Leadership | None = None,
-) -> Callable[[ThreadPoolExecutor], CoordinatedCommits]:
+) -> Callable[[Executor], CoordinatedCommits]:
     """Made of the pool in which commits are prepared. routing: the fingerprint of the configuration.
 
     wake: lets the loop iterate. ends: as MergedCommits. leadership: None where it follows from which partitions are
     whose.
     """
 
-    def coordinated(pool: ThreadPoolExecutor) -> CoordinatedCommits:
-        merging = ThreadPoolExecutor(MERGE_THREADS, thread_name_prefix="merge")
+    def coordinated(pool: Executor) -> CoordinatedCommits:
+        merging = threads.pool(MERGE_THREADS, "merge")
         wire = ControlTopic(kafka_python_options(settings), settings.control_topic)
         signature = Signature(lambda: control_key(lake.store, settings.app, lake.sync))
         channel: Channel = as_lossy_as_told(TopicChannel(wire, settings.app, signature))

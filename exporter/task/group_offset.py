@@ -8,8 +8,9 @@ What could not be told is told again with the next one. Belongs to the loop's th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 
+from exporter import threads
 from exporter.faults import Fault, point
 from exporter.log import get_logger
 from exporter.log_events import Event
@@ -32,7 +33,7 @@ class GroupOffset:
         self._sending: Future[str] | None = None
         self._sent: dict[TopicPartition, int] = {}
         self._sent_at = float("-inf")
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="group-offset")
+        self._pool = threads.pool(1, "group-offset")
 
     @property
     def is_settled(self) -> bool:

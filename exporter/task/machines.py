@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from typing import Any
 
 from exporter.core.coordination import Commits
@@ -41,7 +41,7 @@ class Machines:
     def __init__(
         self,
         parts: Parts,
-        pool: ThreadPoolExecutor,
+        pool: Executor,
         commits: Commits,
         *,
         drop: Callable[[Collection[TopicPartition]], Mapping[TopicPartition, int]],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 
 from exporter.core.due import Occasion
 from exporter.core.outcome import Committer, Report
@@ -14,7 +14,7 @@ from offsets.ranges import TopicPartition
 class OwnCommits:
     """The Commits of a task that waits for nobody: each is made at once, in the pool. No round ever begins."""
 
-    def __init__(self, committer: Committer, pool: ThreadPoolExecutor) -> None:
+    def __init__(self, committer: Committer, pool: Executor) -> None:
         self._committer = committer
         self._pool = pool
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,7 +48,7 @@ class Parts:
     recovery: Recovery
     known: KnownTables
     committer: Committer
-    commits: Callable[[ThreadPoolExecutor], Commits]
+    commits: Callable[[Executor], Commits]
     journal: Journal
     log_check: LogCheck
     poison: Poison

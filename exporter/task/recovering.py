@@ -13,12 +13,13 @@ were when it began (protocol 5.3). Belongs to the loop's thread; `stop` may be c
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
+from exporter import threads
+from exporter.clock import monotonic
 from exporter.core.backoff import RETRY_SECS
 from exporter.core.writers import Writer, WriterKey
 from exporter.errors import (
@@ -79,7 +80,7 @@ class Recovering:
     waking: Callable[[Future[Any]], Future[Any]]
 
     def __post_init__(self) -> None:
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="recover")
+        self._pool = threads.pool(1, "recover")
         self._reading: Future[Recovered] | None = None
         self._began = 0.0
         self._retry_at = float("-inf")
@@ -104,7 +105,7 @@ class Recovering:
         """Wait a moment for the reading; nobody takes what it finds."""
         self.stop()
         if self._reading is not None:
-            wait([self._reading], CLOSE_SECS)
+            threads.wait([self._reading], CLOSE_SECS)
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def tick(self, now: float, may_begin: bool, waited_for: bool = False) -> dict[WriterKey, Writer]:
@@ -121,7 +122,7 @@ class Recovering:
         may_begin = may_begin and not waited_for and not self._stopped and now >= self._retry_at
         if self.ownership.waiting and may_begin:
             point(Fault.BEFORE_POSITIONS)
-            self._unwanted, self.draining, self._began = "", False, time.monotonic()
+            self._unwanted, self.draining, self._began = "", False, monotonic()
             tps = self.ownership.begin_reading()
             self._reading = self.waking(self._pool.submit(self._read, tps, self.known.unchanged))
         return {}
@@ -161,7 +162,7 @@ class Recovering:
             return {}
         writers = self.known.take(reading.result(), counts)
         point(Fault.AFTER_POSITIONS)
-        secs = time.monotonic() - self._began
+        secs = monotonic() - self._began
         self.watch.totals.took("recover", secs)
         floors = {str(tp): least + 1 for tp, (least, _) in sorted(position_bounds(writers).items())}
         log.info(Event.POSITIONS_RECOVERED, floors=floors, secs=round(secs, 2))
@@ -185,7 +186,7 @@ class Recovering:
             case Interrupted():
                 log.info(Event.DRAIN_INTERRUPTED, reason=str(error), pause_secs=round(error.pause_secs, 1))
                 self.watch.storage_is_out(now)
-                self._retry_at = time.monotonic() + error.pause_secs
+                self._retry_at = monotonic() + error.pause_secs
             case _StorageOut():
                 self.watch.outages.seen(STORAGE, error.trouble, now)
                 self._retry_at = now + self.watch.outages.pause_secs(STORAGE, now)

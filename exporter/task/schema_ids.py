@@ -12,10 +12,11 @@ Belongs to the loop's thread; look-ups run in a thread of their own on frozen va
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
+from exporter import threads
 from exporter.core.backoff import Backoff
 from exporter.core.schemas import SchemaSource, called
 from exporter.core.writers import Fragment, WriterKey, Writers
@@ -56,7 +57,7 @@ class SchemaIds:
     waking: Callable[[Future[Any]], Future[Any]]
 
     def __post_init__(self) -> None:
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="schemas")
+        self._pool = threads.pool(1, "schemas")
         self._waiting: dict[TopicPartition, _Waiting] = {}
         self._asked_at: dict[int, float] = {}
         self._asking: Future[Answers] | None = None

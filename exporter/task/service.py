@@ -21,11 +21,11 @@ values; callbacks, timers and signals only set flags.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Collection, Iterable
-from concurrent.futures import ThreadPoolExecutor
 
+from exporter import threads
+from exporter.clock import core_secs, monotonic
 from exporter.core.due import Occasion, due_writers
 from exporter.core.plan import PROBE_RECORDS
 from exporter.core.routing import DEAD_LETTERS
@@ -75,7 +75,7 @@ class Service:
         self._writers: dict[WriterKey, Writer] = {}
         self._backlog_at_start: int | None = None
         self._stop_at: float | None = None
-        self._pool = ThreadPoolExecutor(COMMIT_THREADS, thread_name_prefix="commit")
+        self._pool = threads.pool(COMMIT_THREADS, "commit")
         self._commits = parts.commits(self._pool)
         made = Machines(parts, self._pool, self._commits, drop=self._drop, writers=lambda: self._writers)
         self._keeper, self._ownership, self._rounds = made.keeper, made.ownership, made.rounds
@@ -88,7 +88,7 @@ class Service:
     def stop(self) -> None:
         """Ask the loop to stop; callable from every thread."""
         if self._stop_at is None:
-            self._stop_at = time.monotonic() + self._settings.stop_budget_secs
+            self._stop_at = monotonic() + self._settings.stop_budget_secs
         self._recovering.stop()
         self._deriving.stop()
         self._parts.wake.set()
@@ -97,11 +97,11 @@ class Service:
         """The loop. Leaves the group on every way out."""
         wake = self._parts.wake
         try:
-            began = time.thread_time()
+            began = core_secs()
             while not self._passed():
-                wake.wait(rest_secs(time.thread_time() - began))
+                wake.wait(rest_secs(core_secs() - began))
                 wake.clear()
-                began = time.thread_time()
+                began = core_secs()
         finally:
             ending.leave()
             self._deriving.stop()
@@ -123,7 +123,7 @@ class Service:
         try:
             return self._tick()
         except (TableUnreadable, TableUnwritable, InvariantBroken) as error:
-            now = time.monotonic()
+            now = monotonic()
             if not self._is_of_storage(error, now):
                 raise
             self._ownership.read_again(self._ownership.owned)
@@ -143,7 +143,7 @@ class Service:
 
     def _tick(self) -> bool:
         """One iteration of the loop, in the order of the steps above; True when the task is done."""
-        now = time.monotonic()
+        now = monotonic()
         if not self._parts.alive():
             raise JvmEnded
         self._keeper.tick(now, self._ownership.owned)

@@ -10,7 +10,6 @@ from the tables' history.
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -18,6 +17,7 @@ from typing import Any
 
 from pyspark.sql import functions as sf
 
+from exporter.clock import wall_ms
 from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import InvariantBroken, LogCleaned
 from exporter.lake.accidents import HINT, SHOWN_MAX
@@ -319,7 +319,7 @@ def _completed(
         IntentKey(name, tp, at.epoch), said.get("offer", metadata["commit_id"]),
         str(said.get("owner", metadata.get("owner", ""))),
         int(said.get("expected", new)), new, first, last, rows, int(metadata.get("checked_through", version - 1)),
-        table_id, routing, int(time.time() * 1000), IntentState.COMPLETED, version,
+        table_id, routing, wall_ms(), IntentState.COMPLETED, version,
     )  # fmt: skip
 
 

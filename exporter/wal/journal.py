@@ -10,12 +10,12 @@ commit that stands is never taken back for it. `required`: nothing with files is
 from __future__ import annotations
 
 import queue
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from exporter.clock import monotonic
 from exporter.errors import InvariantBroken
 from exporter.faults import Fault, point
 from exporter.log import get_logger
@@ -160,7 +160,7 @@ class Journal:
     def unreachable(self, error: WalUnreachable) -> None:
         """Note it, and say so once a minute."""
         self.down = True
-        now = time.monotonic()
+        now = monotonic()
         if now - self._said_at < SAY_SECS:
             return
         self._said_at = now

@@ -11,10 +11,11 @@ Effects run in a thread of their own, one at a time; the loop never waits for th
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
+from exporter import threads
 from exporter.core.backoff import RETRY_SECS
 from exporter.errors import ExporterError, Fenced, InvariantBroken, TableUnreadable
 from exporter.lake.lake import Lake
@@ -62,7 +63,7 @@ class WalKeeper:
         self._job: Future[Done] | None = None
         self._job_at = float("-inf")
         self._verify_at: float | None = None
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="wal")
+        self._pool = threads.pool(1, "wal")
 
     @property
     def waits(self) -> bool:

@@ -1,35 +1,29 @@
 """The leases of one task in static assignment: taken, renewed and given back, beside the loop.
 
-A job of APScheduler calls beat() every quarter of lease_secs, in a thread of its own; only there do leases change. The
-loop asks held() and check(), which read a clock and a dictionary and never the network. APScheduler goes by the wall
-clock: when that is set back, held() and check() notice by the monotonic one that a beat is overdue, and ask for it.
+A thread of its own calls beat() every quarter of lease_secs, by the monotonic clock; only there do leases change. The
+loop asks held() and check(), which read a clock and a dictionary and never the network.
 This module must never decide whether a commit may land: the compare-and-set does (protocol, section 8).
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import datetime, timezone
-from typing import TYPE_CHECKING
 
+from exporter import threads
+from exporter.clock import monotonic
 from exporter.faults import Fault, point
 from exporter.log import get_logger
 from exporter.log_events import Event
+from exporter.text import first_line
 from offsets.intents import WalMismatch, WalUnreachable
 from offsets.leases import HeldLease, Leases, LeaseTaken, Watched
 from offsets.ranges import TopicPartition
-
-if TYPE_CHECKING:
-    from apscheduler.schedulers.background import BackgroundScheduler
 
 log = get_logger(__name__)
 
 BEATS = 4
 """Renewals that are tried while a lease lasts."""
-
-_JOB = "renew_leases"
 
 
 @dataclass(eq=False, repr=False)
@@ -37,8 +31,8 @@ class LeaseKeeper:
     """Leases of one process life. wal: its deadline should be at most lease_secs / BEATS, so a log of its own.
 
     owner: unique per process life. on_lost(tp): called in the keeper's thread, once per loss; it may only set a flag.
-    routing: own fingerprint, for the readers of the log. clock: monotonic seconds. scheduled: False for tests that
-    call beat() themselves.
+    routing: own fingerprint, for the readers of the log. clock: monotonic seconds. threaded: False for tests that call
+    beat() themselves.
     """
 
     wal: Leases
@@ -46,18 +40,18 @@ class LeaseKeeper:
     lease_secs: float
     on_lost: Callable[[TopicPartition], None]
     routing: str = ""
-    clock: Callable[[], float] = time.monotonic
-    scheduled: bool = True
+    clock: Callable[[], float] = monotonic
+    threaded: bool = True
 
     def __post_init__(self) -> None:
         self._wanted: frozenset[TopicPartition] = frozenset()
         self._held: dict[TopicPartition, HeldLease] = {}
         self._watched: dict[TopicPartition, Watched] = {}
         self._told: set[TopicPartition] = set()
-        self._last_beat = self.clock()
-        self._scheduler = self._start() if self.scheduled else None
+        self._due, self._closing = threads.event(), False
         self.trouble = ""
         """Why the last beat could not reach the log; empty if it could."""
+        self._thread = threads.started(self._run, "leases") if self.threaded else None
 
     def take(self, tps: Iterable[TopicPartition]) -> None:
         """Try for these too, from now on and until they are given back."""
@@ -75,12 +69,8 @@ class LeaseKeeper:
 
     def check(self, tp: TopicPartition) -> bool:
         """Whether the last successful renewal began less than lease_secs ago and none was refused since."""
-        now, held = self.clock(), self._held.get(tp)
-        if now - self._last_beat > self.lease_secs / 2:
-            # As if it had come: else each call until then would hurry the scheduler.
-            self._last_beat = now
-            self._hurry()
-        return tp in self._wanted and held is not None and held.holds(now, self.lease_secs)
+        held = self._held.get(tp)
+        return tp in self._wanted and held is not None and held.holds(self.clock(), self.lease_secs)
 
     def token(self, tp: TopicPartition) -> int:
         """The fencing token under which it is held, for the commit's metadata; 0 if it is not."""
@@ -94,16 +84,15 @@ class LeaseKeeper:
 
     def close(self) -> None:
         """No more renewals; what is held is released as far as the log answers."""
-        if self._scheduler is not None:
-            # Waited for: a beat that is under way could take again what the last one gives back.
-            self._scheduler.shutdown(wait=True)
-            self._scheduler = None
+        self._closing = True
+        self._due.set()
+        if self._thread is not None:  # waited for: a beat that is under way could take again what the last gives back
+            self._thread.join()
         self._wanted = frozenset()
         self.beat()
 
     def beat(self) -> None:
         """Renew what is held, try for what is not, release what is not wanted; ends at the first call that fails."""
-        self._last_beat = self.clock()
         trouble = ""
         try:
             for tp in sorted(self._held.keys() - self._wanted):
@@ -162,19 +151,24 @@ class LeaseKeeper:
         log.warning(Event.LEASE_LOST, partition=str(tp), why=why)
         self.on_lost(tp)
 
-    def _start(self) -> BackgroundScheduler:
-        from apscheduler.executors.pool import ThreadPoolExecutor  # only who has leases waits for its import
-        from apscheduler.schedulers.background import BackgroundScheduler
+    def _run(self) -> None:
+        """The thread: beats that begin a quarter of lease_secs apart, and at once where somebody is in a hurry."""
+        due = self.clock() + self.lease_secs / BEATS
+        while not self._closing:
+            self._due.wait(max(0.0, due - self.clock()))
+            self._due.clear()  # before the beat: who is in a hurry during one gets another
+            due = self.clock() + self.lease_secs / BEATS
+            if not self._closing:
+                self._beat_on()
 
-        scheduler = BackgroundScheduler(timezone=timezone.utc, executors={"default": ThreadPoolExecutor(1)})
-        # By default APScheduler leaves out what is more than a second late, and with it a renewal.
-        scheduler.add_job(
-            self.beat, "interval", seconds=self.lease_secs / BEATS, id=_JOB, coalesce=True, misfire_grace_time=None
-        )
-        scheduler.start()
-        return scheduler
+    def _beat_on(self) -> None:
+        """Whatever goes wrong in a beat, the next one is made: a lease that nobody renews is soon somebody else's."""
+        try:
+            self.beat()
+        except Exception as error:  # noqa: BLE001 - told, and tried again
+            self.trouble = first_line(error)
+            log.error(Event.LEASES_NOT_RENEWED, error=self.trouble)
 
     def _hurry(self) -> None:
-        """Let the next beat be due now. One that is under way may see it already; else the one after does."""
-        if self._scheduler is not None:
-            self._scheduler.modify_job(_JOB, next_run_time=datetime.now(timezone.utc))
+        """Let the next beat be due now."""
+        self._due.set()

@@ -7,12 +7,12 @@ lease that is renewed after it was given back.
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from exporter import threads
 from offsets.intents import Intent, IntentKey, IntentState, WalMismatch, WalUnreachable, partition_key, sort_key
 from offsets.leases import Lease, LeaseTaken
 from offsets.ranges import TopicPartition
@@ -33,7 +33,7 @@ class Memory:
     def __init__(self) -> None:
         self.intents: dict[Place, Intent] = {}
         self.leases: dict[str, Lease] = {}
-        self.lock = threading.RLock()
+        self.lock = threads.lock()
 
 
 class MemoryLog:

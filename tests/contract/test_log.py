@@ -319,7 +319,7 @@ def test_clocks_an_hour_apart_change_nothing(ways: Ways, ahead: float) -> None:
 
     def keeper(name: str, more: float) -> LeaseKeeper:
         log = ways.log(now=1e9 + more)
-        return LeaseKeeper(log, name, 10, lambda tp: None, clock=lambda: time_[0] + more, scheduled=False)
+        return LeaseKeeper(log, name, 10, lambda tp: None, clock=lambda: time_[0] + more, threaded=False)
 
     owner, other = keeper("owner", 0.0), keeper("other", ahead)
     owner.take([TP])

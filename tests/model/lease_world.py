@@ -143,7 +143,7 @@ class LeaseWorld(SharedSteps):
     def _keeper(self, process: State, log: _Log) -> LeaseKeeper:
         name, life, held, watched, *_ = process
         owner, secs = f"{name}{life}", float(self.scope.lease_ticks)
-        keeper = LeaseKeeper(log, owner, secs, lambda tp: None, clock=log.clock, scheduled=False)  # type: ignore[arg-type]
+        keeper = LeaseKeeper(log, owner, secs, lambda tp: None, clock=log.clock, threaded=False)  # type: ignore[arg-type]
         keeper.take([TP])
         if held:
             keeper._held[TP] = HeldLease(Lease(TP, owner, *held[:2]), held[2])

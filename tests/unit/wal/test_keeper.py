@@ -326,7 +326,7 @@ class Share:
 
 
 def leased(world: World, owner: str, clock: Callable[[], float], *tps: TopicPartition) -> Any:
-    keeper = LeaseKeeper(world.wal, owner, 30.0, lambda tp: None, clock=clock, scheduled=False)
+    keeper = LeaseKeeper(world.wal, owner, 30.0, lambda tp: None, clock=clock, threaded=False)
     share: Any = Share(*tps)
     return LeasedAssignment(share, keeper, not world.journal.required), keeper
 

@@ -15,7 +15,7 @@ class Task:
 
     def __init__(self, memory: Memory, name: str, now: list[float]) -> None:
         self.keeper = LeaseKeeper(
-            MemoryLog("app", memory), name, SECS, lambda tp: None, clock=lambda: now[0], scheduled=False
+            MemoryLog("app", memory), name, SECS, lambda tp: None, clock=lambda: now[0], threaded=False
         )
         self.leads = HoldsLease(self.keeper, "rounds")
 

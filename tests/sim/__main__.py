@@ -1,0 +1,40 @@
+"""`python -m tests.sim`: worlds of fresh seeds for so many seconds, or one seed with its timeline.
+
+    python -m tests.sim --seconds 60             what was met, and each seed that broke something
+    python -m tests.sim --seed 1234              the same world again, shrunk if it breaks, and its timeline
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+
+from tests.sim.runs import Runs, shrunk, timeline
+
+
+def main() -> int:
+    """Exit code 1 if a seed has broken something."""
+    parser = argparse.ArgumentParser(prog="python -m tests.sim", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60.0, help="how long fresh seeds are tried")
+    parser.add_argument("--first", type=int, default=None, help="the first of the fresh seeds; else by the time of day")
+    parser.add_argument("--seed", type=int, default=None, help="this one alone")
+    asked = parser.parse_args()
+    if asked.seed is not None:
+        world = shrunk(asked.seed)
+        print(timeline(asked.seed, world))
+        return 0 if world is None else 1
+    first = int(time.time()) if asked.first is None else asked.first
+    print(f"fresh seeds from {first} on")
+    runs = Runs()
+    runs.go(first, asked.seconds)
+    print(runs.told())
+    return 1 if runs.broken else 0
+
+
+if __name__ == "__main__":
+    if os.environ.get("PYTHONHASHSEED") != "0":  # sets of texts are then gone through in one order in all processes
+        again = [sys.executable, "-m", "tests.sim", *sys.argv[1:]]
+        os.execve(sys.executable, again, {**os.environ, "PYTHONHASHSEED": "0"})
+    sys.exit(main())

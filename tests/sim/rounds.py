@@ -1,0 +1,169 @@
+"""Rounds without Spark: what a round's tasks would say of records, by the routing that the product has.
+
+A file is the list of its rows' offsets, as JSON. tests/sim/test_rounds.py compares what is staged here with what the
+executors' own code stages of the same records.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from exporter.core.manifest import RoundResult
+from exporter.core.order import StagingBudget, StagingOrder
+from exporter.core.routing import DEAD_LETTERS, Routing
+from exporter.core.valid_through import ALL
+from exporter.core.writers import Fragment, PartitionPlan, StagedFile
+from exporter.errors import RoundFailed
+from exporter.faults import Fault, point
+from exporter.stores.parquet import FileOrigin, NotWritten
+from exporter.stores.stores import open_store
+from offsets.names import DataFile, table_folder
+from offsets.partitions import parse
+from offsets.ranges import OffsetRange, TopicPartition
+from tests.sim.broker import Broker, Record
+from tests.sim.kernel import Kernel
+
+BAD = "!"
+"""So begins the kind of a record that is a dead letter whatever the settings say."""
+RECORD_BYTES = 100
+
+
+def body_of(offsets: Sequence[int]) -> bytes:
+    """A file of rows of these offsets."""
+    return json.dumps([*offsets]).encode()
+
+
+def stats(offsets: Sequence[int]) -> str:
+    """What Delta is told of such a file."""
+    return json.dumps({"numRecords": len(offsets)})
+
+
+def offsets_in(body: bytes) -> list[int]:
+    """The offsets of a file's rows."""
+    found: list[int] = json.loads(body)
+    return found
+
+
+class SimReader:
+    """RoundReader, of one task."""
+
+    def __init__(self, kernel: Kernel, broker: Broker, room: StagingBudget) -> None:
+        self._kernel = kernel
+        self._broker = broker
+        self._cancelled = 0
+
+    def has_executors(self) -> bool:
+        return True
+
+    def begun(self) -> bool:
+        return True
+
+    def cancel(self, dropped: bool = False) -> None:
+        self._cancelled += 1
+
+    def read(self, order: StagingOrder) -> RoundResult:
+        """As RoundReader.read: exact ranges, one file per type, partition and day. Raises RoundFailed."""
+        kernel, cancelled = self._kernel, self._cancelled
+        kernel.sleep(0.05 + 0.1 * kernel.rng.random())
+        counts = Counter[str]()
+        fragments = []
+        for plan in order.plans.values():
+            if plan.start in order.poison_offsets.get(plan.tp, ()):
+                fragments.append(Fragment(plan))
+                continue
+            records = self._records(plan)
+            if self._cancelled != cancelled:
+                raise RoundFailed("the round was cancelled")
+            fragments.append(self._staged(order, plan, records, counts))
+        return RoundResult(tuple(fragments), dict(counts))
+
+    def _records(self, plan: PartitionPlan) -> list[Record]:
+        def answer() -> list[Record]:
+            log = self._broker.log(plan.tp)
+            if plan.start < log.first:
+                raise RoundFailed(f"a round failed: {plan.tp}: {plan.start} is not there any more")
+            if plan.end > log.end:
+                raise RoundFailed(f"a round failed: {plan.tp}: the log ends at {log.end}, before {plan.end}")
+            return [log.records[offset] for offset in range(plan.start, plan.end) if offset in log.records]
+
+        try:
+            found: list[Record] = self._broker.asked(answer)
+        except RoundFailed:
+            raise
+        except Exception as error:
+            raise RoundFailed(f"a round failed: {error}") from error
+        return found
+
+    def _staged(
+        self, order: StagingOrder, plan: PartitionPlan, records: Iterable[Record], counts: Counter[str]
+    ) -> Fragment:
+        rows: dict[tuple[str, str], list[int]] = defaultdict(list)
+        times: dict[str, int] = {}
+        for record in records:
+            counts["records"] += 1
+            counts["bytes"] += RECORD_BYTES
+            times[ALL] = max(times.get(ALL, 0), record.at_ms)
+            for name in destinations(order.routing, record.kind):
+                bound = plan.bound(name)
+                if bound is not None and record.offset > bound:
+                    rows[name, record.day].append(record.offset)
+        files: dict[str, list[StagedFile]] = defaultdict(list)
+        unwritten: dict[str, str] = {}
+        for (name, day), offsets in sorted(rows.items()):
+            try:
+                files[name].append(self._file(order, plan, name, day, offsets))
+            except OSError as error:
+                unwritten[name] = f"a file cannot be written: {error}"
+        whole = {name: tuple(sorted(some, key=lambda file: file.offsets)) for name, some in files.items()}
+        kept = {name: some for name, some in whole.items() if name not in unwritten}
+        return Fragment(plan, kept, unwritten, times=times if order.times else {})
+
+    def _file(self, order: StagingOrder, plan: PartitionPlan, name: str, day: str, offsets: list[int]) -> StagedFile:
+        point(Fault.BEFORE_STAGED_FILE, name)
+        file = str(DataFile(parse(f"day={day}"), order.to.app, plan.tp, plan.epoch, offsets[-1], uuid.uuid4().hex))
+        body, span = body_of(offsets), OffsetRange(offsets[0], offsets[-1])
+        carried = order.carried_bytes > 0 and self._kernel.rng.random() < 0.5
+        if not carried:
+            open_store(order.to.root).below(table_folder(name)).write_once(file, body)
+        return StagedFile(
+            file, span, len(offsets), len(body), stats(offsets), order.target(name).fingerprint,
+            body=body if carried else b"", arrow_bytes=RECORD_BYTES * len(offsets),
+        )  # fmt: skip
+
+    def alone(self, tp: TopicPartition, offset: int, routing: Routing) -> Any:
+        raise NotImplementedError("no simulated record is read alone yet")
+
+
+def destinations(routing: Routing, kind: str) -> tuple[str, ...]:
+    """The tables that a record goes to; nothing for one that is counted."""
+    if kind.startswith(BAD):
+        return (DEAD_LETTERS,)
+    found = routing.taking(kind) or routing.taking_unrouted
+    return tuple(found) or (DEAD_LETTERS,)
+
+
+def merged(origin: FileOrigin, files: Iterable[StagedFile], room: StagingBudget) -> StagedFile:
+    """One file with the rows of several, as stores/parquet.merge. Raises OSError, NotWritten."""
+    ordered = sorted(files, key=lambda file: file.offsets)
+    offsets: list[int] = []
+    for file in ordered:
+        offsets += offsets_in(file.body or origin.store.read(file.path))
+    if len(offsets) != sum(file.rows for file in ordered):
+        raise ValueError(f"merged {len(offsets)} rows of {sum(file.rows for file in ordered)}")
+    folder = parse(ordered[0].folder)
+    name = str(DataFile(folder, origin.app, origin.tp, origin.epoch, offsets[-1], uuid.uuid4().hex))
+    body = body_of(offsets)
+    try:
+        origin.store.write_once(name, body)
+    except Exception as error:
+        raise NotWritten(f"{type(error).__name__}: {error}") from error
+    return StagedFile(
+        name, OffsetRange(offsets[0], offsets[-1]), len(offsets), len(body), stats(offsets), origin.fingerprint,
+        arrow_bytes=RECORD_BYTES * len(offsets),
+    )  # fmt: skip
+
+

@@ -1,0 +1,111 @@
+"""Many worlds, one after the other: what they met, which broke, and how little of one is enough to break it."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tests.sim.world import Features, Seen, World
+
+WORLD_SECS = 300.0
+"""Simulated seconds of faults in each world."""
+
+
+@dataclass
+class Runs:
+    """Sums over all worlds so far. broken: seed -> what is wrong there."""
+
+    worlds: int = 0
+    secs: float = 0.0
+    wall_secs: float = 0.0
+    commits: int = 0
+    records: int = 0
+    seen: Seen = field(default_factory=Seen)
+    features: Counter[str] = field(default_factory=Counter)
+    broken: dict[int, str] = field(default_factory=dict)
+
+    def go(self, first: int, seconds: float) -> None:
+        """Worlds of seeds from `first` on, as many as begin within so many seconds."""
+        began = time.monotonic()
+        seed = first
+        while time.monotonic() - began < seconds:
+            self.one(seed)
+            seed += 1
+        self.wall_secs += time.monotonic() - began
+
+    def one(self, seed: int) -> None:
+        """A world of this seed."""
+        world = World(seed)
+        try:
+            world.run(WORLD_SECS)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the seed is told
+            self.broken[seed] = f"{type(error).__name__}: {error}"
+        self.worlds += 1
+        self.secs += world.kernel.now
+        self.commits += world.oracle.commits
+        self.records += sum(len(of) for some in world.oracle.belongs.values() for of in some.values())
+        for name in vars(self.seen):
+            getattr(self.seen, name).update(getattr(world.seen, name))
+        self.features.update(used(world.features))
+
+    def told(self) -> str:
+        """What has come of it, as text."""
+        kills = sum(self.seen.kills.values())
+        lines = [
+            f"{self.worlds} worlds, {self.secs / 3600:.1f} simulated hours in {self.wall_secs:.0f} s: {kills} kills, "
+            f"{self.commits} commits, {self.records} records",
+        ]
+        for name in ("kills", "exits", "faults", "points"):
+            found = getattr(self.seen, name).most_common()
+            lines.append(f"{name}: " + ", ".join(f"{what} {count}" for what, count in found))
+        lines.append("features: " + ", ".join(f"{what} {count}" for what, count in self.features.most_common()))
+        lines += [f"BROKEN seed {seed}: {why}" for seed, why in sorted(self.broken.items())]
+        return "\n".join(lines)
+
+
+def used(features: Features) -> list[str]:
+    """The names of what a world has, beyond a plain one."""
+    found = [f"{name}={value}" for name, value in vars(features).items() if isinstance(value, bool | str) and value]
+    return [*found, f"tasks={features.tasks}"]
+
+
+def breaks(seed: int, features: Features, secs: float = WORLD_SECS) -> str:
+    """What is wrong in a world; empty if nothing is."""
+    world = World(seed, features)
+    try:
+        world.run(secs)
+    except Exception as error:  # noqa: BLE001 - that is the question
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def shrunk(seed: int) -> Features | None:
+    """As plain a world as still breaks with this seed; None if it does not break at all."""
+    features = World(seed).features
+    if not breaks(seed, features):
+        return None
+    plainer: list[dict[str, Any]] = [
+        {"tasks": 1}, {"tasks": 2}, {"partitions": 1}, {"partitions": 2}, {"coordinated": False}, {"wal": "off"},
+        {"leases": False}, {"sleeps": False}, {"cuts": False}, {"sigterms": False}, {"refused": 0.0},
+        {"lost_reply": 0.0}, {"late": 0.0}, {"carried": False}, {"records_per_sec": 0.5},
+    ]  # fmt: skip
+    for change in plainer:
+        less = replace(features, **change)
+        if less != features and breaks(seed, less):
+            features = less
+    return features
+
+
+def timeline(seed: int, features: Features | None) -> str:
+    """All that happens in a world of this seed, a line each."""
+    lines: list[str] = []
+    world = World(seed, features, lines.append)
+    lines.append(f"seed {seed}: {world.features}")
+    try:
+        world.run(WORLD_SECS)
+        lines.append("nothing is wrong")
+    except Exception as error:  # noqa: BLE001 - the last line of it
+        lines.append(f"{type(error).__name__}: {error}")
+    return "\n".join(lines)

@@ -1,0 +1,220 @@
+"""Worlds of recorded seeds and of fresh ones; that a seed is one history; and that a broken rule is found."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.sim.kernel import Kernel, Process, SimEvent, SimFuture, SimLock, SimPool
+from tests.sim.oracle import Broken, Oracle
+from tests.sim.runs import Runs
+
+ROOT = Path(__file__).parents[2]
+RECORDED = (3, 6, 9)
+"""Seeds that have broken something once; what it was is told in the README."""
+FRESH_SECS = 60.0
+
+
+def simulated(*arguments: str) -> str:
+    """What `python -m tests.sim` says: in a process of its own, because the order of sets is part of a history."""
+    command = [sys.executable, "-m", "tests.sim", *arguments]
+    environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=1200)
+    assert done.returncode in (0, 1), done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("seed", RECORDED)
+def test_what_was_broken_once_is_not_again(seed):
+    """The same world as then, as far as its features draw the same."""
+    assert simulated("--seed", str(seed)).splitlines()[-1] == "nothing is wrong"
+
+
+def test_fresh_seeds_break_nothing():
+    """Each run of the tests tries others; they are printed, and each can be run again by itself."""
+    told = simulated("--seconds", str(FRESH_SECS), "--first", str(int(time.time())))
+    print(told)
+    assert "BROKEN" not in told
+
+
+@pytest.mark.long
+@pytest.mark.timeout(2 * 3600)
+def test_an_hour_of_fresh_seeds_breaks_nothing():
+    """Tens of thousands of kills."""
+    runs = Runs()
+    runs.go(int(time.time()), 3600.0)
+    print(runs.told())
+    assert not runs.broken
+
+
+def test_a_seed_is_one_history():
+    """Two processes tell the same timeline, to the last line."""
+    assert simulated("--seed", "12") == simulated("--seed", "12")
+
+
+def oracle() -> Oracle:
+    return Oracle({}, "lake", "sim", ("order",))
+
+
+def entry(*actions: str) -> bytes:
+    return "\n".join(actions).encode()
+
+
+POSITION = '{"txn": {"appId": "sim/events/0/0", "version": %d}}'
+ADD = (
+    '{"add": {"path": "%s", "size": %d, "tags": {"topic": "events", "partition": "0", "epoch": "0", '
+    '"first_offset": "%d", "last_offset": "%d"}}}'
+)
+
+
+def committed(one: Oracle, version: int, to: int, path: str = "", offsets: str = "") -> None:
+    """One commit of the orders that goes to an offset, with a file if there is a path."""
+    actions = [POSITION % to]
+    if path:
+        one.bodies[f"lake/order/{path}"] = offsets.encode()
+        numbers = [int(number) for number in offsets.strip("[]").split(",")]
+        actions.append(ADD % (path, len(offsets), numbers[0], numbers[-1]))
+    one.written(f"lake/order/_delta_log/{version:020d}.json", entry(*actions))
+
+
+def test_the_oracle_finds_a_record_that_is_there_twice():
+    """ONCE: in two files of one commit, so that positions alone would not show it."""
+    one = oracle()
+    one.produced(("events", 0), 0, "order")
+    committed(one, 0, 0, "a", "[0]")
+    one.tables["order"].positions.clear()
+    with pytest.raises(Broken, match="ONCE"):
+        committed(one, 1, 0, "b", "[0]")
+
+
+def test_the_oracle_finds_a_record_that_is_passed():
+    """COVER: the position is beyond it, and no file has it."""
+    one = oracle()
+    one.produced(("events", 0), 0, "order")
+    one.produced(("events", 0), 1, "order")
+    with pytest.raises(Broken, match="COVER"):
+        committed(one, 0, 1, "a", "[1]")
+
+
+def test_the_oracle_finds_a_position_that_goes_back():
+    """MONOTONE: within an epoch."""
+    one = oracle()
+    for offset in range(3):
+        one.produced(("events", 0), offset, "click")
+    committed(one, 0, 2)
+    with pytest.raises(Broken, match="MONOTONE"):
+        committed(one, 1, 1)
+
+
+def test_the_oracle_finds_a_record_in_another_table():
+    """ROUTE: it is not of this type."""
+    one = oracle()
+    one.produced(("events", 0), 0, "click")
+    with pytest.raises(Broken, match="ROUTE"):
+        committed(one, 0, 0, "a", "[0]")
+
+
+def test_the_oracle_finds_a_file_that_is_not_there():
+    """TEMP: a commit names what nobody can read."""
+    one = oracle()
+    one.produced(("events", 0), 0, "order")
+    with pytest.raises(Broken, match="TEMP"):
+        one.written("lake/order/_delta_log/00000000000000000000.json", entry(POSITION % 0, ADD % ("a", 3, 0, 0)))
+
+
+def test_the_oracle_finds_what_is_never_exported():
+    """PROGRESS: at the end everything has to be there."""
+    one = oracle()
+    one.produced(("events", 0), 0, "order")
+    with pytest.raises(Broken, match="PROGRESS"):
+        one.finished()
+
+
+class Machine:
+    """A kernel and one process, to run fibers in."""
+
+    def __init__(self) -> None:
+        self.kernel = Kernel(1)
+        self.process = Process(self.kernel, "one")
+        self.said: list[str] = []
+
+    def runs(self, what, secs=100.0):
+        self.kernel.started(self.process, "main", what)
+        self.kernel.run(secs)
+        return self.said
+
+
+def test_time_passes_only_where_somebody_sleeps():
+    """And for all who sleep at once."""
+    machine = Machine()
+    kernel = machine.kernel
+
+    def sleeps():
+        kernel.sleep(5)
+        machine.said.append(f"{kernel.now:.0f}")
+
+    kernel.started(machine.process, "other", sleeps)
+    assert machine.runs(sleeps) == ["5", "5"]
+
+
+def test_a_killed_process_does_nothing_any_more():
+    """Not in its `finally` either: what it calls there fails."""
+    machine = Machine()
+    kernel = machine.kernel
+
+    def main():
+        try:
+            kernel.sleep(5)
+            machine.said.append("woke")
+        finally:
+            kernel.sleep(1)
+            machine.said.append("cleaned up")
+
+    kernel.after(1, kernel.kill, machine.process)
+    assert machine.runs(main) == []
+    assert not machine.process.fibers
+
+
+def test_a_process_that_stands_still_goes_on_later():
+    """What was due meanwhile is late."""
+    machine = Machine()
+    kernel = machine.kernel
+
+    def main():
+        kernel.sleep(5)
+        machine.said.append(f"{kernel.now:.0f}")
+
+    kernel.after(1, kernel.pause, machine.process, 30)
+    assert machine.runs(main) == ["31"]
+
+
+def test_pools_events_locks_and_futures_are_as_those_of_python():
+    """So many calls at a time, one holder of a lock, waits that end."""
+    machine = Machine()
+    kernel = machine.kernel
+
+    def main():
+        pool, lock, event = SimPool(kernel, 2, "pool"), SimLock(kernel), SimEvent(kernel)
+
+        def work(number):
+            with lock, lock:
+                kernel.sleep(1)
+            event.set()
+            return number
+
+        futures = [pool.submit(work, number) for number in range(3)]
+        assert not event.wait(0.5)
+        assert event.wait(2)
+        assert [future.result() for future in futures] == [0, 1, 2]
+        assert isinstance(futures[0], SimFuture)
+        failing = pool.submit(lambda: 1 // 0)
+        assert isinstance(failing.exception(), ZeroDivisionError)
+        pool.shutdown()
+        machine.said.append(f"{kernel.now:.0f}")
+
+    assert machine.runs(main) == ["3"]

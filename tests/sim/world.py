@@ -1,0 +1,423 @@
+"""One world: brokers, store, log, and a group of real tasks that are killed, put to sleep, cut off and started again.
+
+    Features   what a seed has drawn: how many tasks, how they commit, which faults there are
+    World      puts it together, lets time pass, and says what is wrong
+"""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+from exporter import clock, threads
+from exporter.core.routing import Routing
+from exporter.errors import ExporterError
+from exporter.settings.load import load
+from exporter.settings.meaning import table_options
+from exporter.settings.model import Settings
+from exporter.stores.stores import STORES
+from exporter.task import build
+from exporter.wal.memory import Memory, MemoryLog
+from exporter.workbench import Workbench, growth_of, parse_schemas, routing
+from offsets.intents import WalUnreachable
+from offsets.ranges import TopicPartition
+from tests.sim import rounds as sim_rounds
+from tests.sim.broker import Broker, Coordinator, SimMembership, SimTopics, SimWire
+from tests.sim.delta import SimLake
+from tests.sim.kernel import Fiber, Kernel, Process, SimThreads
+from tests.sim.network import LOG, SERVICES, Network
+from tests.sim.oracle import Broken, Oracle
+from tests.sim.rounds import BAD, SimReader
+from tests.sim.store import SCHEME, Disk, SimStore, There
+
+TOPIC, CONTROL_TOPIC, APP = "events", "control", "sim"
+TYPES = ("order", "click", "payment")
+KINDS = (*TYPES, *TYPES, f"{BAD}bad", "unknown")
+DAYS = ("2026-01-01", "2026-01-02")
+FINE = (0, 69, 75)
+"""Exit codes of a task that may be started again; any other is a fault here, where nobody has touched the tables."""
+
+
+@dataclass(frozen=True)
+class Features:
+    """What one seed's world is like. Chances are of one call, secs are simulated."""
+
+    tasks: int = 3
+    partitions: int = 4
+    coordinated: bool = False
+    wal: str = "off"
+    leases: bool = False
+    kill_every_secs: float = 18.0
+    sleeps: bool = True
+    cuts: bool = True
+    sigterms: bool = True
+    refused: float = 0.0
+    lost_reply: float = 0.0
+    late: float = 0.0
+    records_per_sec: float = 4.0
+    carried: bool = True
+    roll_secs: float = 5.0
+    heartbeat_secs: float = 10.0
+
+    @classmethod
+    def drawn(cls, rng: Random) -> Features:
+        """A swarm: each seed has some features and faults, and not others."""
+        static = rng.random() < 0.25
+        return cls(
+            tasks=rng.choice((1, 2, 3, 3, 4)),
+            partitions=rng.choice((1, 2, 4, 6)),
+            coordinated=rng.random() < 0.4,
+            wal="required" if static else rng.choice(("off", "required", "best_effort")),
+            leases=static,
+            kill_every_secs=rng.choice((6.0, 12.0, 18.0, 30.0)),
+            sleeps=rng.random() < 0.6,
+            cuts=rng.random() < 0.5,
+            sigterms=rng.random() < 0.5,
+            refused=rng.choice((0.0, 0.0, 0.01, 0.05)),
+            lost_reply=rng.choice((0.0, 0.0, 0.01, 0.05)),
+            late=rng.choice((0.0, 0.0, 0.02)),
+            records_per_sec=rng.choice((0.5, 2.0, 6.0)),
+            carried=rng.random() < 0.7,
+            roll_secs=rng.choice((1.0, 5.0, 15.0)),
+            heartbeat_secs=rng.choice((3.0, 10.0, 30.0)),
+        )
+
+
+@cache
+def settings_of(features: Features, share: str = "") -> tuple[Settings, Routing]:
+    """What the tasks of such a world are told. share: of one task with a fixed assignment."""
+    lines = [
+        'brokers = ["127.0.0.1:1"]',
+        f'topics = ["{TOPIC}"]',
+        f'group = "{APP}"',
+        f'app = "{APP}"',
+        f'table_root = "{SCHEME}lake"',
+        "session_timeout_secs = 10",
+        "give_up_secs = 3600",
+        f"roll_age_max_secs = {features.roll_secs}",
+        f"heartbeat_secs = {features.heartbeat_secs}",
+        "poll_secs = 1.0",
+        f"carried_bytes_max = {1 << 20 if features.carried else 0}",
+    ]
+    lines += [f'wal_mode = "{features.wal}"', 'wal_table = "sim"'] if features.wal != "off" else []
+    lines += ['commit_mode = "coordinated"', f'control_topic = "{CONTROL_TOPIC}"'] if features.coordinated else []
+    lines += ['assignment = "static"', f'partitions = "{share}"', 'lease_secs = 10.0'] if share else []
+    lines += ["[type_from]", 'kind = "json"', 'name = "type"', "[event_time]", 'kind = "record"']
+    for name in TYPES:
+        lines += [f"[types.{name}]", 'columns = "id BIGINT"']
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "exporter.toml"
+        path.write_text("\n".join(lines))
+        settings = load(path, {}, {})
+    declared = {name: table.columns for name, table in settings.types.items() if table.columns}
+    return settings, routing(settings, parse_schemas(declared))
+
+
+@dataclass
+class Slot:
+    """One task of the group, as a scheduler sees it. share: its own, where assignments are fixed."""
+
+    name: str
+    share: str = ""
+    process: Process | None = None
+    service: Any = None
+    starts: int = 0
+
+
+@dataclass
+class Seen:
+    """What one world has met."""
+
+    kills: Counter[str] = field(default_factory=Counter)
+    exits: Counter[str] = field(default_factory=Counter)
+    points: Counter[str] = field(default_factory=Counter)
+    events: Counter[str] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)
+
+
+class World:
+    """One seed's. line: told of all that happens, for a timeline."""
+
+    def __init__(self, seed: int, features: Features | None = None, line: Callable[[str], None] | None = None) -> None:
+        self.kernel = Kernel(seed)
+        self.features = features or Features.drawn(self.kernel.rng)
+        self.seen = Seen()
+        self.network = Network(self.kernel, met=self.seen.faults)
+        self.disk = Disk()
+        self.broker = Broker(self.kernel, self.network)
+        self.memory: Memory | None = None
+        self.oracle = Oracle(self.disk.bodies, "lake", APP, TYPES)
+        self.slots: list[Slot] = []
+        self.broken: Exception | None = None
+        self.quiet = False
+        self._line = line
+        self._armed: tuple[str, int] | None = None
+        self.kernel.died = self._died
+        for service in SERVICES:
+            weather = self.network.weather[service]
+            weather.refused, weather.lost_reply, weather.late = (
+                self.features.refused, self.features.lost_reply, self.features.late,
+            )  # fmt: skip
+
+    def say(self, what: str) -> None:
+        """A line of the timeline."""
+        if self._line is not None:
+            process = self.kernel.current.process.name if self.kernel.current else "world"
+            self._line(f"{self.kernel.now:10.3f} {process:8} {what}")
+
+    # The seams
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """While this lasts the product runs in this world; one world at a time."""
+        There.disk, There.network = self.disk, self.network
+        self.disk.written = self._written
+        self.broker.produced = lambda tp, one: self.oracle.produced((tp.topic, tp.partition), one.offset, one.kind)
+        rng = self.kernel.rng
+        state = random.getstate()
+        random.seed(rng.random())
+        before = clock.tell_time_by(self.kernel.clock), threads.run_threads_by(SimThreads(self.kernel))
+        with ExitStack() as patches:
+            for what, by in self._replaced().items():
+                patches.enter_context(patch(what, by))
+            patches.enter_context(patch.dict(STORES, {SCHEME.removesuffix("://"): SimStore.at}))
+            try:
+                yield
+            finally:
+                for slot in self.slots:
+                    if slot.process is not None:
+                        self.kernel.kill(slot.process)
+                clock.tell_time_by(before[0])
+                threads.run_threads_by(before[1])
+                random.setstate(state)
+
+    def _replaced(self) -> dict[str, Any]:
+        """What the wiring takes from outside, by its name there."""
+        kernel, rng = self.kernel, self.kernel.rng
+        self.memory = Memory()
+        topics = lambda client, topics, isolation: SimTopics(self.broker, topics, client)  # noqa: E731
+        return {
+            "uuid.uuid4": lambda: uuid.UUID(int=rng.getrandbits(128), version=4),
+            "os.getpid": lambda: 1,
+            "socket.gethostname": lambda: "sim",
+            "exporter.task.build.RoundReader": lambda session, client, room: SimReader(kernel, self.broker, room),
+            "exporter.task.build.Membership": self._membership,
+            "exporter.task.build.spark": SimpleNamespace(alive=lambda session: True),
+            "exporter.task.build.open_wal": self._log,
+            "exporter.kafka.static.opened": lambda kind, **options: _Consumer(),
+            "exporter.task.coordinating.ControlTopic": lambda options, topic: SimWire(
+                self.broker, topic, kernel.here().process
+            ),
+            "exporter.task.coordinating.TopicReader": topics,
+            "exporter.workbench.TopicReader": topics,
+            "exporter.protocol.ready.merge": sim_rounds.merged,
+            "exporter.coordinate.coordinated.HEAR_SECS": 0.5,
+            "exporter.faults.passing": self._passes,
+            "exporter.log.Log.info": self._logged,
+            "exporter.log.Log.warning": self._logged,
+            "exporter.log.Log.error": self._logged,
+        }
+
+    def _membership(
+        self, options: Any, group: str, topics: Any, session_ms: int, refresh_secs: float, wake: Any, roll_secs: float
+    ) -> SimMembership:
+        coordinator = self.broker.groups.get(group)
+        if coordinator is None:
+            coordinator = self.broker.groups[group] = Coordinator(
+                self.kernel, self.broker, topics.topics, session_ms / 1000
+            )
+        return SimMembership(coordinator, self.kernel.here().process, wake, min(roll_secs, 30.0))
+
+    def _log(self, settings: Settings, deadline_secs: float = 10.0) -> MemoryLog | None:
+        if self.features.wal == "off":
+            return None
+
+        def around(name: str, go_on: Callable[[], Any]) -> Any:
+            call = self.network.read if name in ("read", "failed", "lease") else self.network.write
+            return call(LOG, go_on, lambda what: WalUnreachable(f"the write-ahead log: {what}"))
+
+        return MemoryLog(APP, self.memory, around)
+
+    # What the world is told
+
+    def _written(self, path: str, body: bytes) -> None:
+        try:
+            self.oracle.written(path, body)
+        except Broken as broken:
+            self._wrong(broken)
+        if "/_delta_log/" in path and path.endswith(".json"):
+            self.say(f"{path.removeprefix('lake/')} is made")
+
+    def _wrong(self, what: Exception) -> None:
+        self.say(f"WRONG: {what}")
+        self.broken = self.broken or what
+
+    def _died(self, fiber: Fiber, error: Exception) -> None:
+        self._wrong(Broken(f"THREADS: {fiber.process}/{fiber.name} has died: {type(error).__name__}: {error}"))
+        self.broken.__cause__ = error  # type: ignore[union-attr]
+
+    def _passes(self, fault: Any, what: str) -> None:
+        """A fault point is passed: a kill may be waiting for this one."""
+        self.seen.points[fault.value] += 1
+        if self._armed is None or self.kernel.current is None:
+            return
+        name, left = self._armed
+        if name == fault.value:
+            self._armed = (name, left - 1) if left > 1 else None
+            if left <= 1:
+                process = self.kernel.current.process
+                self.say(f"killed at {name}")
+                self.seen.kills[name] += 1
+                self.kernel.kill(process)
+                self.kernel.here()
+
+    def _logged(self, event: Any, **fields: object) -> None:
+        self.seen.events[event.value] += 1
+        if self._line is not None:
+            self.say(f"{event.value} " + " ".join(f"{name}={value}" for name, value in fields.items()))
+
+    # The group
+
+    def _start(self, slot: Slot) -> None:
+        """Start a task of the group, as a scheduler does."""
+        slot.starts += 1
+        process = slot.process = Process(self.kernel, f"{slot.name}.{slot.starts}")
+        self.kernel.started(process, "main", lambda: self._task(slot, process))
+
+    def _task(self, slot: Slot, process: Process) -> None:
+        """A task's life, as task/build._exported has it."""
+        settings, configuration = settings_of(self.features, slot.share)
+        self.kernel.sleep(1.0 + self.kernel.rng.random())
+        code, why = 0, ""
+        try:
+            lake = SimLake(settings.store, APP, table_options(settings))
+            topics = SimTopics(self.broker, settings.selection, {})
+            evolutions, columns = growth_of(settings, configuration)
+            bench = Workbench(lake, topics, configuration, evolutions, None, columns)  # type: ignore[arg-type]
+            slot.service = build.build_service(settings, bench)
+            slot.service.run()
+        except ExporterError as error:
+            code, why = error.exit_code, f"{type(error).__name__}: {error.message}"
+        self.say(f"exits with {code} {why}")
+        self.seen.exits[f"{code} {why.partition(':')[0]}".strip()] += 1
+        if code not in FINE:
+            self._wrong(Broken(f"EXIT: {process} exits with {code}: {why}"))
+        self.kernel.kill(process)
+        self.kernel.after(0.5 + 4 * self.kernel.rng.random(), self._again, slot, process)
+
+    def _again(self, slot: Slot, process: Process) -> None:
+        """The scheduler sees that a task is gone."""
+        if slot.process is process and not process.alive:
+            self._start(slot)
+
+    def _kill(self) -> None:
+        """Something happens to one of the tasks, and is planned again."""
+        if self.quiet:
+            return
+        rng, kernel = self.kernel.rng, self.kernel
+        slot = rng.choice(self.slots)
+        kernel.after(rng.expovariate(1 / self.features.kill_every_secs), self._kill)
+        if slot.process is None or not slot.process.alive:
+            return
+        drawn = rng.random()
+        if drawn < 0.35:
+            self._armed = rng.choice(POINTS), rng.choice((1, 1, 1, 2, 5))
+        elif drawn < 0.7 or not (self.features.sleeps or self.features.cuts or self.features.sigterms):
+            self.say(f"{slot.process} is killed")
+            self.seen.kills["at any moment"] += 1
+            kernel.kill(slot.process)
+        elif drawn < 0.8 and self.features.sleeps:
+            secs = rng.choice((0.5, 5.0, 12.0, 40.0)) * (0.5 + rng.random())
+            self.say(f"{slot.process} sleeps for {secs:.1f} s")
+            self.seen.faults["sleeps"] += 1
+            kernel.pause(slot.process, secs)
+        elif drawn < 0.9 and self.features.cuts:
+            service, who = rng.choice(SERVICES), rng.choice((slot.process, None))
+            secs = rng.choice((2.0, 10.0, 30.0)) * (0.5 + rng.random())
+            self.say(f"{who or 'everybody'} reaches the {service} no more for {secs:.1f} s")
+            self.seen.faults[f"cut off from {service}"] += 1
+            self.network.cut_off(who, service, secs)
+        elif self.features.sigterms and slot.service is not None:
+            self.say(f"{slot.process} gets SIGTERM")
+            self.seen.faults["SIGTERM"] += 1
+            slot.service.stop()
+
+    def _look(self) -> None:
+        """The scheduler's look at its tasks: those that were killed are started again."""
+        for slot in self.slots:
+            if slot.process is not None and not slot.process.alive and self.kernel.rng.random() < 0.3:
+                self._start(slot)
+        self.kernel.after(0.5, self._look)
+
+    def _produce(self) -> None:
+        """Records come now and then, some at a time."""
+        if self.quiet:
+            return
+        rng, features = self.kernel.rng, self.features
+        for _ in range(rng.choice((1, 1, 2, 8))):
+            tp = TopicPartition(TOPIC, rng.randrange(features.partitions))
+            holes = rng.choice((0, 0, 0, 0, 1, 3))
+            self.broker.produce(tp, rng.choice(KINDS), rng.choice(DAYS), int(self.kernel.now * 1000) + 1, holes)
+        self.kernel.after(rng.expovariate(features.records_per_sec / 3), self._produce)
+
+    # The run
+
+    def run(self, secs: float, settle_secs: float = 600.0) -> None:
+        """Faults for so long, then none, until everything is exported. Raises Broken."""
+        features = self.features
+        with self.entered():
+            self.broker.make(TOPIC, features.partitions)
+            self.broker.make(CONTROL_TOPIC, 1)
+            for number in range(features.tasks):
+                share = f"{number}/{features.tasks}" if features.leases else ""
+                self.slots.append(Slot(f"task{number}", share))
+                self._start(self.slots[-1])
+            if features.leases:  # a second task with the first one's share
+                self.slots.append(Slot("spare", self.slots[0].share))
+                self._start(self.slots[-1])
+            self.kernel.after(0.1, self._produce)
+            self.kernel.after(5.0, self._kill)
+            self.kernel.after(0.5, self._look)
+            stops = lambda: self.broken is not None  # noqa: E731
+            self.kernel.run(secs, stops)
+            self.quiet, self._armed = True, None
+            for weather in self.network.weather.values():
+                weather.refused = weather.lost_reply = weather.late = 0.0
+            self.say("no more faults")
+            deadline = self.kernel.now + settle_secs
+            while self.broken is None and self.kernel.now < deadline and self.oracle.missing():
+                self.kernel.run(self.kernel.now + 5.0, stops)
+            if self.broken is not None:
+                raise self.broken
+            self.oracle.finished()
+
+
+class _Consumer:
+    """What a fixed assignment commits offsets with."""
+
+    def commit(self, offsets: Any, timeout_ms: int = 0) -> None:
+        """For lag tools, which nobody reads here."""
+
+    def close(self, timeout_ms: int = 0) -> None:
+        """Holds nothing."""
+
+
+POINTS = (
+    "after_join", "before_positions", "after_wal_read", "after_anchor", "after_positions", "after_plan",
+    "before_staged_file", "after_read", "after_integrate", "before_wal_started", "after_wal_started",
+    "before_delta_commit", "after_delta_commit", "before_offer", "after_offer", "before_begin", "after_begin",
+    "before_merged_commit", "after_merged_commit", "before_outcome", "after_outcome", "before_fall_back",
+    "before_wal_completed", "after_wal_completed", "before_group_offset", "after_group_offset", "in_lease_renewal",
+)  # fmt: skip
+"""Where the code under test passes a fault point in such a world."""
