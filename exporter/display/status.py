@@ -151,7 +151,7 @@ def _of_servers(status: Status) -> Iterator[Concern]:
     for name, outage in status.get("outages", {}).items():
         yield Concern(f"{name} has not answered for {secs_span(outage['secs'])}: {outage['error']}", CHECK)
     for tp, why in status.get("stuck", {}).items():
-        yield Concern(f"{tp} cannot be read on: {why}", CHECK)
+        yield Concern(f"{tp} cannot be read on: {why}")
     worst = _longest_open(status)
     if worst is not None and (secs := worst["open_transaction_secs"]) > OPEN_SECS:
         what = f"a transaction in {worst['topic']}-{worst['partition']} has been open for {secs_span(secs)}"

@@ -75,5 +75,5 @@ def check_identity(
                 f"the {what} id of {topic} was {was} and is {now}: offsets of the two have nothing in common; "
                 f"the tables hold {far or 'nothing'} of the former",
                 f"{cause}: `exporter repair --rebase` shows what it would do, `--apply` does it: the new one is "
-                "exported from its beginning, what the tables hold stays",
+                "exported from `first_position` on, what the tables hold stays",
             )

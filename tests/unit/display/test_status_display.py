@@ -56,7 +56,7 @@ def dead_letters(count: int, records: int) -> Snapshot:
         (at_work(), []),
         (at_work(troubles={"storage": Outage(880.0, "full")}),
          [Concern("storage has not answered for 2.0 min: full", "exporter check")]),
-        (at_work(stuck={P0: "torn"}), [Concern("events-0 cannot be read on: torn", "exporter check")]),
+        (at_work(stuck={P0: "torn"}), [Concern("events-0 cannot be read on: torn")]),
         (snapshot(replace(writer("order", P0, 5), parked=Parked("no room", 0.0)), **WELL),
          [Concern("table order cannot be written: no room", "exporter check")]),
         (at_work(readable={P0: 6}, open_secs={P0: OPEN_SECS}), []),
