@@ -38,12 +38,16 @@ class Weather:
 
 @dataclass
 class Network:
-    """One world's. cut: (process, service) -> until when; met: how often something went wrong, by what it was."""
+    """One world's. cut: (process, service) -> until when; met: how often something went wrong, by what it was.
+
+    calls: how often each service was asked, by the kind of the request where it is told.
+    """
 
     kernel: Kernel
     weather: dict[str, Weather] = field(default_factory=lambda: {service: Weather() for service in SERVICES})
     cut: dict[tuple[Process | None, str], float] = field(default_factory=dict)
     met: Counter[str] = field(default_factory=Counter)
+    calls: Counter[str] = field(default_factory=Counter)
 
     def cut_off(self, process: Process | None, service: str, secs: float) -> None:
         """A process, or all of them, reaches a service no more for a time."""
@@ -60,12 +64,13 @@ class Network:
             return 1.0 + rng.random() * 5.0
         return weather.secs * (0.5 + rng.random())
 
-    def read(self, service: str, effect: Callable[[], Answer], failed: Failed) -> Answer:
+    def read(self, service: str, effect: Callable[[], Answer], failed: Failed, kind: str = "") -> Answer:
         """A call that changes nothing. failed: the error of one that does not come through.
 
         Who is told to slow down asks again, as the clients of real services do.
         """
         kernel, weather = self.kernel, self.weather[service]
+        self.calls[kind or service] += 1
         process = kernel.here().process
         if self.is_cut(process, service):
             self.met[f"{service}: no answer"] += 1
@@ -82,6 +87,7 @@ class Network:
     def write(self, service: str, effect: Callable[[], Answer], failed: Failed, may_be_late: bool = False) -> Answer:
         """A call that changes something. may_be_late: it may arrive after the caller has been told that it failed."""
         kernel, weather = self.kernel, self.weather[service]
+        self.calls[f"{service}: write"] += 1
         fiber = kernel.here()
         if self.is_cut(fiber.process, service):
             self.met[f"{service}: no answer"] += 1

@@ -91,8 +91,9 @@ class SimStore(RootedStore):
     def _path(self, path: str) -> str:
         return self.uri(path).removeprefix(SCHEME)
 
-    def _read(self, effect: Callable[[], Any]) -> Any:
-        return There.network.read(STORE, effect, _silent)
+    def _read(self, effect: Callable[[], Any], kind: str = "GET") -> Any:
+        """kind: of the request that it is in an object store."""
+        return There.network.read(STORE, effect, _silent, f"{STORE}: {kind}")
 
     def _write(self, effect: Callable[[], Any], may_be_late: bool = False) -> Any:
         return There.network.write(STORE, effect, _silent, may_be_late)
@@ -131,7 +132,7 @@ class SimStore(RootedStore):
 
     def size(self, path: str) -> int | None:
         at = self._path(path)
-        body = self._read(lambda: There.disk.bodies.get(at))
+        body = self._read(lambda: There.disk.bodies.get(at), "HEAD")
         return None if body is None else len(body)
 
     def delete(self, path: str) -> bool:
@@ -144,7 +145,7 @@ class SimStore(RootedStore):
 
     def names(self, folder: str = "", after: str = "") -> list[str]:
         at = self._path(folder)
-        found = self._read(lambda: [*There.disk.names.get(at, ())])
+        found = self._read(lambda: [*There.disk.names.get(at, ())], "LIST")
         return sorted(name for name in found if name > after)
 
     def files(self, folder: str = "") -> Iterator[Entry]:
@@ -155,7 +156,7 @@ class SimStore(RootedStore):
 
     def has_folder(self, path: str) -> bool:
         at = self._path(path)
-        found: bool = self._read(lambda: at in There.disk.names)
+        found: bool = self._read(lambda: at in There.disk.names, "LIST")
         return found
 
     def unwritable(self, path: str = "", sync: bool = False) -> ExporterError | None:

@@ -373,22 +373,26 @@ class World:
 
     # The run
 
+    def begin(self) -> None:
+        """Topics, tasks, and what is to happen to them."""
+        features = self.features
+        self.broker.make(TOPIC, features.partitions)
+        self.broker.make(CONTROL_TOPIC, 1)
+        for number in range(features.tasks):
+            share = f"{number}/{features.tasks}" if features.leases else ""
+            self.slots.append(Slot(f"task{number}", share))
+            self._start(self.slots[-1])
+        if features.leases:  # a second task with the first one's share
+            self.slots.append(Slot("spare", self.slots[0].share))
+            self._start(self.slots[-1])
+        self.kernel.after(0.1, self._produce)
+        self.kernel.after(5.0, self._kill)
+        self.kernel.after(0.5, self._look)
+
     def run(self, secs: float, settle_secs: float = 600.0) -> None:
         """Faults for so long, then none, until everything is exported. Raises Broken."""
-        features = self.features
         with self.entered():
-            self.broker.make(TOPIC, features.partitions)
-            self.broker.make(CONTROL_TOPIC, 1)
-            for number in range(features.tasks):
-                share = f"{number}/{features.tasks}" if features.leases else ""
-                self.slots.append(Slot(f"task{number}", share))
-                self._start(self.slots[-1])
-            if features.leases:  # a second task with the first one's share
-                self.slots.append(Slot("spare", self.slots[0].share))
-                self._start(self.slots[-1])
-            self.kernel.after(0.1, self._produce)
-            self.kernel.after(5.0, self._kill)
-            self.kernel.after(0.5, self._look)
+            self.begin()
             stops = lambda: self.broken is not None  # noqa: E731
             self.kernel.run(secs, stops)
             self.quiet, self._armed = True, None

@@ -1,0 +1,164 @@
+"""`python -m tests.sim.scale`: what an export of many partitions, types and tasks asks of its services, in an hour.
+
+    --tasks 10 --partitions 500 --types 50 --minutes 20 [--coordinated] [--wal]
+
+A world without faults, and a record for every table and partition now and then. Requests are those of simulated time;
+seconds of a core are real ones, of this machine, for the loop's iterations alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import sys
+import time
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from unittest.mock import patch
+
+from exporter.core.routing import Routing
+from exporter.settings.load import load
+from exporter.settings.model import Settings
+from exporter.task.service import Service
+from exporter.workbench import parse_schemas, routing
+from offsets.ranges import TopicPartition
+from tests.sim.oracle import Oracle
+from tests.sim.store import SCHEME
+from tests.sim.world import APP, CONTROL_TOPIC, DAYS, TOPIC, Features, World
+
+
+class ScaleWorld(World):
+    """Nothing goes wrong here. every_secs: how often each partition gets a record of each type."""
+
+    def __init__(self, types: int, features: Features, every_secs: float) -> None:
+        super().__init__(1, features)
+        self.types = tuple(f"type{number}" for number in range(types))
+        self.oracle = Oracle(self.disk.bodies, "lake", APP, self.types)
+        self.every_secs = every_secs
+        self.iterations = 0
+        self.core_secs = 0.0
+        self.ready_at: dict[str, float] = {}
+
+    def _kill(self) -> None:
+        """Nobody is killed."""
+
+    def _produce(self) -> None:
+        """A record of each type for one partition after the other."""
+        tps = self.broker.partitions([TOPIC])
+        for number, tp in enumerate(tps):
+            self.kernel.after(self.every_secs * number / len(tps), self._fill, tp)
+
+    def _fill(self, tp: TopicPartition) -> None:
+        if self.quiet:
+            return
+        for name in self.types:
+            self.broker.produce(tp, name, DAYS[0], int(self.kernel.now * 1000) + 1)
+        self.kernel.after(self.every_secs, self._fill, tp)
+
+    def _logged(self, event: Any, **fields: object) -> None:
+        super()._logged(event, **fields)
+        if event.value == "positions_recovered" and self.kernel.current is not None:
+            self.ready_at.setdefault(self.kernel.current.process.name, self.kernel.now)
+
+
+@cache
+def settings_of(features: Features, share: str = "", types: int = 0) -> tuple[Settings, Routing]:
+    """As world.settings_of, of so many types and at the defaults of commits."""
+    lines = [
+        'brokers = ["127.0.0.1:1"]',
+        f'topics = ["{TOPIC}"]',
+        f'group = "{APP}"',
+        f'app = "{APP}"',
+        f'table_root = "{SCHEME}lake"',
+        f"roll_age_max_secs = {features.roll_secs}",
+        f"heartbeat_secs = {features.heartbeat_secs}",
+    ]
+    lines += [f'wal_mode = "{features.wal}"', 'wal_table = "sim"'] if features.wal != "off" else []
+    lines += ['commit_mode = "coordinated"', f'control_topic = "{CONTROL_TOPIC}"'] if features.coordinated else []
+    lines += ["[type_from]", 'kind = "json"', 'name = "type"', "[event_time]", 'kind = "record"']
+    for number in range(types):
+        lines += [f"[types.type{number}]", 'columns = "id BIGINT"']
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "exporter.toml"
+        path.write_text("\n".join(lines))
+        settings = load(path, {}, {})
+    declared = {name: table.columns for name, table in settings.types.items() if table.columns}
+    return settings, routing(settings, parse_schemas(declared))
+
+
+def measured(types: int, features: Features, minutes: float, every_secs: float) -> dict[str, Any]:
+    """What such an export asks for in an hour, after its start."""
+    world = ScaleWorld(types, features, every_secs)
+    ticks = Service._tick
+
+    def timed(service: Service) -> bool:
+        began = time.perf_counter()
+        switches = world.kernel.steps
+        done = ticks(service)
+        if world.kernel.steps == switches:  # what has waited has run others meanwhile
+            world.iterations += 1
+            world.core_secs += time.perf_counter() - began
+        return done
+
+    began = time.perf_counter()
+    with (
+        patch("tests.sim.world.settings_of", lambda features, share="": settings_of(features, share, types)),
+        patch.object(Service, "_tick", timed),
+        world.entered(),
+    ):
+        world.begin()
+        world.kernel.run(300.0, lambda: len(world.ready_at) == features.tasks or world.broken is not None)
+        started, before, commits = world.kernel.now, dict(world.network.calls), world.oracle.commits
+        world.kernel.run(started + minutes * 60, lambda: world.broken is not None)
+        secs = world.kernel.now - started
+        if world.broken is not None:
+            raise world.broken
+    hours = secs / 3600
+    calls = {name: round((count - before.get(name, 0)) / hours) for name, count in world.network.calls.items()}
+    return {
+        "tasks": features.tasks,
+        "partitions": features.partitions,
+        "types": types,
+        "coordinated": features.coordinated,
+        "wal": features.wal,
+        "a record per table and partition, s": every_secs,
+        "all positions known after, s": round(started, 1),
+        "commits/h": round((world.oracle.commits - commits) / hours),
+        "commits/h and table": round((world.oracle.commits - commits) / hours / (types + 1), 1),
+        "requests/h": calls,
+        "an iteration of a loop, ms": round(1000 * world.core_secs / max(1, world.iterations), 2),
+        "memory of the whole group, MiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        "took, s": round(time.perf_counter() - began),
+    }
+
+
+def main() -> int:
+    """Print the figures as JSON."""
+    parser = argparse.ArgumentParser(prog="python -m tests.sim.scale", description=__doc__)
+    parser.add_argument("--tasks", type=int, default=10)
+    parser.add_argument("--partitions", type=int, default=100)
+    parser.add_argument("--types", type=int, default=50)
+    parser.add_argument("--minutes", type=float, default=20.0)
+    parser.add_argument("--every-secs", type=float, default=60.0)
+    parser.add_argument("--roll-secs", type=float, default=60.0)
+    parser.add_argument("--heartbeat-secs", type=float, default=60.0)
+    parser.add_argument("--coordinated", action="store_true")
+    parser.add_argument("--wal", action="store_true")
+    asked = parser.parse_args()
+    features = Features(
+        tasks=asked.tasks, partitions=asked.partitions, coordinated=asked.coordinated,
+        wal="required" if asked.wal else "off", roll_secs=asked.roll_secs, heartbeat_secs=asked.heartbeat_secs,
+    )  # fmt: skip
+    print(json.dumps(measured(asked.types, features, asked.minutes, asked.every_secs), indent=2))
+    return 0
+
+
+if __name__ == "__main__":
+    if os.environ.get("PYTHONHASHSEED") != "0":
+        again = [sys.executable, "-m", "tests.sim.scale", *sys.argv[1:]]
+        os.execve(sys.executable, again, {**os.environ, "PYTHONHASHSEED": "0"})
+    sys.exit(main())
