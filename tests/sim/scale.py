@@ -78,7 +78,9 @@ def settings_of(features: Features, share: str = "", types: int = 0) -> tuple[Se
         f"heartbeat_secs = {features.heartbeat_secs}",
     ]
     lines += [f'wal_mode = "{features.wal}"', 'wal_table = "sim"'] if features.wal != "off" else []
-    lines += ['commit_mode = "coordinated"', f'control_topic = "{CONTROL_TOPIC}"'] if features.coordinated else []
+    if features.coordinated:
+        interval = f"commit_interval_secs = {features.roll_secs}"
+        lines += ['commit_mode = "coordinated"', f'control_topic = "{CONTROL_TOPIC}"', interval]
     lines += ["[type_from]", 'kind = "json"', 'name = "type"', "[event_time]", 'kind = "record"']
     for number in range(types):
         lines += [f"[types.type{number}]", 'columns = "id BIGINT"']
