@@ -108,13 +108,13 @@ def as_armed(fault: Fault, what: str) -> None:
             _strike(armed)
 
 
-passing: Callable[[Fault, str], None] = as_armed
-"""What happens where a point is passed; tests/sim puts something else in its place."""
+on_hit: Callable[[Fault, str], None] = as_armed
+"""What happens at a point; tests/sim puts something else in its place."""
 
 
 def point(fault: Fault, what: str = "") -> None:
     """Pass a fault point. what: the event type, where there is one."""
-    passing(fault, what)
+    on_hit(fault, what)
 
 
 @cache

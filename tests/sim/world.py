@@ -223,7 +223,7 @@ class World:
             "exporter.workbench.TopicReader": topics,
             "exporter.protocol.ready.merge": sim_rounds.merged,
             "exporter.coordinate.coordinated.HEAR_SECS": 0.5,
-            "exporter.faults.passing": self._passes,
+            "exporter.faults.on_hit": self._passes,
             "exporter.log.Log.info": self._logged,
             "exporter.log.Log.warning": self._logged,
             "exporter.log.Log.error": self._logged,
