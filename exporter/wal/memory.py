@@ -99,7 +99,7 @@ class MemoryLog:
 
     def _acquire(self, tp: TopicPartition, owner: str, watched: Lease | None, routing: str) -> Lease:
         _insist(bool(owner), "an owner has a name")
-        _insist(watched is None or watched.tp == tp, f"{watched!r} is watched for {tp}")
+        _insist(watched is None or watched.tp == tp, "{!r} is watched for {}", watched, tp)
         pk = partition_key(self.app, tp)
         there = self.memory.leases.get(pk)
         seen = watched is not None and there is not None and _same_turn(there, watched)
@@ -113,7 +113,7 @@ class MemoryLog:
         return self._call("renew", lambda: self._renew(lease))
 
     def _renew(self, lease: Lease) -> Lease:
-        _insist(not lease.released, f"{lease!r} was given back")
+        _insist(not lease.released, "{!r} was given back", lease)
         pk = partition_key(self.app, lease.tp)
         there = self.memory.leases.get(pk)
         mine = there is not None and not there.released and (there.owner, there.token) == (lease.owner, lease.token)
@@ -172,14 +172,14 @@ class MemoryLog:
 
     def _insist_on(self, one: Intent, there: Intent | None) -> None:
         """AssertionError for what no writer says."""
-        _insist(one.first <= one.last <= one.new, f"{one!r} is no range")
+        _insist(one.first <= one.last <= one.new, "{!r} is no range", one)
         if there is not None:
             same = all(getattr(there, name) == getattr(one, name) for name in SAME)
-            _insist(same, f"{one!r} was begun as {there!r}")
+            _insist(same, "{!r} was begun as {!r}", one, there)
         for other in self._of(one.key.tp):
             if one.version is not None and other.version is not None and other.key == one.key:
                 ordered = (one.new < other.new) == (one.version < other.version)
-                _insist(one.new == other.new or ordered, f"{one!r} and {other!r} are not in the order of versions")
+                _insist(one.new == other.new or ordered, "{!r} and {!r} are not in the order of versions", one, other)
 
     def _place(self, one: Intent) -> Place:
         """Raises BadName for what no key can hold."""
@@ -194,6 +194,6 @@ def _same_turn(one: Lease, other: Lease) -> bool:
     return (one.token, one.counter) == (other.token, other.counter)
 
 
-def _insist(holds: bool, says: str) -> None:
+def _insist(holds: bool, says: str, *of: object) -> None:
     if not holds:
-        raise AssertionError(says)
+        raise AssertionError(says.format(*of))

@@ -7,10 +7,12 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import time
 
+from tests.sim.features import Features
 from tests.sim.runs import Runs, shrunk, timeline
 
 
@@ -20,10 +22,12 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60.0, help="how long fresh seeds are tried")
     parser.add_argument("--first", type=int, default=None, help="the first of the fresh seeds; else by the time of day")
     parser.add_argument("--seed", type=int, default=None, help="this one alone")
+    parser.add_argument("--features", help="of that one, as JSON, where they are not the ones that it draws")
     asked = parser.parse_args()
     if asked.seed is not None:
-        world = shrunk(asked.seed)
-        print(timeline(asked.seed, world))
+        features = Features(**json.loads(asked.features)) if asked.features else Features.drawn(asked.seed)
+        world = shrunk(asked.seed, features)
+        print(timeline(asked.seed, world or features))
         return 0 if world is None else 1
     first = int(time.time()) if asked.first is None else asked.first
     print(f"fresh seeds from {first} on")

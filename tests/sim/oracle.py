@@ -1,7 +1,7 @@
 """What the topics alone say has to be in the tables, and whether it is: asked after each commit, and at the end.
 
-Knows records, the JSON of the logs and the lists of offsets in files. It shares no code with the product: names of
-files and transactions are taken apart here, a second time.
+Knows records (expected.py), the JSON of the logs and the lists of offsets in files. It shares no code with the product:
+names of files and transactions are taken apart here, a second time.
 """
 
 from __future__ import annotations
@@ -9,11 +9,15 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import unquote
 
-DEAD_LETTERS = "dead_letters"
-Partition = tuple[str, int]
+from tests.sim.expected import DEAD_LETTERS, Configuration, Expected, Partition
+
+TOMBSTONE = (1 << 63) - 1
+UNIX = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
+MILLISECOND = timedelta(milliseconds=1)
 
 
 class Broken(AssertionError):
@@ -22,38 +26,42 @@ class Broken(AssertionError):
 
 @dataclass
 class Table:
-    """What one table's log has said so far. positions: (partition, epoch) -> offset. live: path -> rows, as placed."""
+    """What one table's log has said so far. positions: (partition, epoch) -> offset. live: path -> rows, as placed.
+
+    through: what it said last of valid_through, milliseconds since 1970.
+    """
 
     version: int = -1
     positions: dict[tuple[Partition, int], int] = field(default_factory=dict)
-    anchors: dict[tuple[Partition, int], int] = field(default_factory=dict)
     live: dict[str, tuple[Partition, tuple[int, ...]]] = field(default_factory=dict)
     has: dict[Partition, set[int]] = field(default_factory=lambda: defaultdict(set))
+    through: int = 0
+    properties: dict[str, str] = field(default_factory=dict)
+
+    def live_at(self) -> dict[Partition, tuple[int, int]]:
+        """Of each partition, the newest epoch that is not closed, and the position in it."""
+        found: dict[Partition, tuple[int, int]] = {}
+        for (partition, epoch), at in self.positions.items():
+            if at != TOMBSTONE and (partition not in found or found[partition][0] < epoch):
+                found[partition] = epoch, at
+        return found
 
     def position(self, partition: Partition) -> int | None:
         """Of the newest epoch."""
-        found = {epoch: at for (one, epoch), at in self.positions.items() if one == partition}
-        return found[max(found)] if found else None
+        at = self.live_at().get(partition)
+        return at[1] if at else None
 
 
 class Oracle:
     """One app's. bodies: of all files, by path. root: the folder of all tables, by path."""
 
-    def __init__(self, bodies: dict[str, bytes], root: str, app: str, declared: tuple[str, ...]) -> None:
+    def __init__(self, bodies: dict[str, bytes], root: str, app: str, begun: Configuration) -> None:
         self.bodies = bodies
         self.root = root
         self.app = app
-        self.declared = declared
+        self.topics = Expected(begun)
         self.tables: dict[str, Table] = defaultdict(Table)
         self.commits = 0
-        self.belongs: dict[str, dict[Partition, set[int]]] = defaultdict(lambda: defaultdict(set))
-        self.ends: dict[Partition, int] = {}
-
-    def produced(self, partition: Partition, offset: int, kind: str) -> None:
-        """A record is in the topic: there is one table that it belongs to."""
-        table = kind if kind in self.declared else DEAD_LETTERS
-        self.belongs[table][partition].add(offset)
-        self.ends[partition] = offset + 1
 
     def written(self, path: str, body: bytes) -> None:
         """A file is new: a commit, if it is an entry of a log. Raises Broken."""
@@ -70,8 +78,12 @@ class Oracle:
         table.version = version
         self.commits += 1
         actions = [json.loads(line) for line in body.decode().splitlines()]
-        before = dict(table.positions)
+        infos = [one["commitInfo"].get("userMetadata") or "{}" for one in actions if "commitInfo" in one]
+        said = json.loads(infos[0]) if infos else {}
+        before, lived = dict(table.positions), table.live_at()
         for action in actions:
+            if "metaData" in action:
+                table.properties = action["metaData"].get("configuration") or {}
             if "txn" in action:
                 self._moved(name, table, action["txn"]["appId"], action["txn"]["version"])
         for action in actions:
@@ -81,17 +93,17 @@ class Oracle:
         for action in actions:
             if "add" in action:
                 self._added(name, table, action["add"], before)
-        self._covered(name, table, before)
+        lives = table.live_at()
+        self._covered(name, table, lived, lives)
+        self._through(name, table, said)
+        if name == DEAD_LETTERS:
+            self._switched(table, lived, lives)
 
     def _moved(self, name: str, table: Table, app_id: str, to: int) -> None:
         parts = app_id.split("/")
-        if parts[0] != self.app or (len(parts) == 5 and parts[1] != "anchor") or len(parts) > 5:
+        if parts[0] != self.app or len(parts) != 4:
             return
-        topic, partition, epoch = parts[-3:]
-        where = (topic, int(partition)), int(epoch)
-        if len(parts) == 5:
-            table.anchors[where] = to
-            return
+        where = (parts[1], int(parts[2])), int(parts[3])
         at = table.positions.get(where)
         if at is not None and to < at:
             raise Broken(f"MONOTONE: {name} {where[0]} goes back from {at} to {to}")
@@ -114,42 +126,77 @@ class Oracle:
             raise Broken(f"COVER: {name} {partition} goes from {old} to {new} with rows {offsets[0]}..{offsets[-1]}")
         if twice := table.has[partition] & {*offsets}:
             raise Broken(f"ONCE: {name} {partition} gets {sorted(twice)[:5]} a second time")
-        if strange := {*offsets} - self.belongs[name][partition]:
+        if strange := {*offsets} - self.topics.belongs[name][partition]:
             raise Broken(f"ROUTE: {name} {partition} gets {sorted(strange)[:5]}, which belong elsewhere")
+        late = [offset for offset in offsets if self.topics.of[partition].times[offset] <= table.through]
+        if late:
+            raise Broken(f"THROUGH: {name} {partition} gets {late[:5]}, not above {table.through}, which it has said")
         table.live[path] = partition, offsets
         table.has[partition] |= {*offsets}
 
-    def _covered(self, name: str, table: Table, before: dict[tuple[Partition, int], int]) -> None:
-        """COVER and ANCHOR: whatever the commit passes is in the table."""
-        for where, now in table.positions.items():
-            anchored = where not in before and where in table.anchors
-            old = table.anchors[where] if anchored else before.get(where, -1)
+    def _covered(
+        self,
+        name: str,
+        table: Table,
+        before: dict[Partition, tuple[int, int]],
+        after: dict[Partition, tuple[int, int]],
+    ) -> None:
+        """COVER and ANCHOR: whatever the commit passes is in the table, or nobody could read it."""
+        for partition, (_, now) in after.items():
+            old = before.get(partition, (0, -1))[1]
             if old == now:
                 continue
-            partition = where[0]
-            passed = self.belongs[name][partition].intersection(range(old + 1, now + 1))
-            if lost := sorted(passed - table.has[partition]):
+            if now < old:
+                raise Broken(f"MONOTONE: {name} {partition} goes back from {old} to {now}, into another epoch")
+            passed = self.topics.belongs[name][partition].intersection(range(old + 1, now + 1))
+            lost = [one for one in sorted(passed - table.has[partition]) if not self.topics.gone(partition, one)]
+            if lost:
                 raise Broken(f"COVER: {name} {partition} goes from {old} to {now} without {lost[:5]}")
-            if now >= self.ends.get(partition, 0):
-                raise Broken(f"COVER: {name} {partition} is at {now}, the topic ends at {self.ends.get(partition, 0)}")
+            if now >= (end := self.topics.of[partition].end):
+                raise Broken(f"COVER: {name} {partition} is at {now}, the topic ends at {end}")
+
+    def _through(self, name: str, table: Table, said: dict[str, Any]) -> None:
+        """What the commit says of valid_through, and the table's property."""
+        texts = said.get("valid_through", ""), table.properties.get("exporter.valid_through", "")
+        now, told = ((datetime.fromisoformat(text) - UNIX) // MILLISECOND if text else 0 for text in texts)
+        if now and now < table.through:
+            raise Broken(f"THROUGH: {name} goes back from {table.through} to {now}")
+        table.through = now or table.through
+        if told > table.through:
+            raise Broken(f"THROUGH: the property of {name} says {told}, its commits {table.through}")
+
+    def _switched(
+        self, table: Table, before: dict[Partition, tuple[int, int]], after: dict[Partition, tuple[int, int]]
+    ) -> None:
+        """The dead letters begin another epoch, or the first one: from there on its configuration counts."""
+        for partition, (epoch, at) in after.items():
+            if partition not in before or before[partition][0] != epoch:
+                history = json.loads(table.properties[f"exporter.routing.{partition[0]}-{partition[1]}"])
+                self.topics.switched(partition, history[str(epoch)], at)
 
     def missing(self) -> list[str]:
         """What is not exported yet: one line for each table and partition."""
         lines = []
-        for name in (*self.declared, DEAD_LETTERS):
-            for partition, end in sorted(self.ends.items()):
+        for partition, records in sorted(self.topics.of.items()):
+            begun = records.configuration or self.topics.begun
+            for name in (*begun.declared, DEAD_LETTERS):
                 at = self.tables[name].position(partition)
-                if at is None or at < end - 1:
-                    lines.append(f"{name} {partition} is at {at} of {end - 1}")
+                if at is None or at < records.end - 1:
+                    lines.append(f"{name} {partition} is at {at} of {records.end - 1}")
+        for name in [*self.topics.belongs]:
+            for partition, offsets in self.topics.belongs[name].items():
+                at = self.tables[name].position(partition) if name else 0
+                if offsets and name and (at is None or at < max(offsets)):
+                    lines.append(f"{name} {partition} is at {at}, and has records up to {max(offsets)}")
         return lines
 
     def finished(self) -> None:
         """Everything is in its table, once. Raises Broken."""
         if missing := self.missing():
             raise Broken(f"PROGRESS: {'; '.join(missing[:5])}")
-        for name in (*self.declared, DEAD_LETTERS):
-            for partition in self.ends:
-                wanted, has = self.belongs[name][partition], self.tables[name].has[partition]
-                if wanted != has:
-                    odd = sorted(wanted ^ has)[:5]
-                    raise Broken(f"ONCE: {name} {partition} has {len(has)} of {len(wanted)} records, not {odd}")
+        for name in {*self.topics.belongs, *self.tables} - {""}:
+            for partition in self.topics.of:
+                wanted, has = self.topics.belongs[name][partition], self.tables[name].has[partition]
+                odd = [one for one in sorted(wanted ^ has) if one in has or not self.topics.gone(partition, one)]
+                if odd:
+                    raise Broken(f"ONCE: {name} {partition} has {len(has)} of {len(wanted)} records, not {odd[:5]}")

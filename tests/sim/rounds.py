@@ -15,6 +15,7 @@ from typing import Any
 from exporter.core.manifest import RoundResult
 from exporter.core.order import StagingBudget, StagingOrder
 from exporter.core.routing import DEAD_LETTERS, Routing
+from exporter.core.shapes import COUNT
 from exporter.core.valid_through import ALL
 from exporter.core.writers import Fragment, PartitionPlan, StagedFile
 from exporter.errors import RoundFailed
@@ -103,11 +104,16 @@ class SimReader:
     ) -> Fragment:
         rows: dict[tuple[str, str], list[int]] = defaultdict(list)
         times: dict[str, int] = {}
+        filtered = 0
         for record in records:
+            if record.offset in order.poison_offsets.get(plan.tp, ()):
+                continue
             counts["records"] += 1
             counts["bytes"] += RECORD_BYTES
             times[ALL] = max(times.get(ALL, 0), record.at_ms)
-            for name in destinations(order.routing, record.kind):
+            names = destinations(order.routing, record.kind)
+            filtered += not names and record.offset > plan.bounds.get(DEAD_LETTERS, record.offset)
+            for name in names:
                 bound = plan.bound(name)
                 if bound is not None and record.offset > bound:
                     rows[name, record.day].append(record.offset)
@@ -120,7 +126,8 @@ class SimReader:
                 unwritten[name] = f"a file cannot be written: {error}"
         whole = {name: tuple(sorted(some, key=lambda file: file.offsets)) for name, some in files.items()}
         kept = {name: some for name, some in whole.items() if name not in unwritten}
-        return Fragment(plan, kept, unwritten, times=times if order.times else {})
+        counted = {DEAD_LETTERS: filtered} if filtered else {}
+        return Fragment(plan, kept, unwritten, filtered=counted, times=times if order.times else {})
 
     def _file(self, order: StagingOrder, plan: PartitionPlan, name: str, day: str, offsets: list[int]) -> StagedFile:
         point(Fault.BEFORE_STAGED_FILE, name)
@@ -143,7 +150,7 @@ def destinations(routing: Routing, kind: str) -> tuple[str, ...]:
     if kind.startswith(BAD):
         return (DEAD_LETTERS,)
     found = routing.taking(kind) or routing.taking_unrouted
-    return tuple(found) or (DEAD_LETTERS,)
+    return tuple(found) or (() if routing.unrouted == COUNT else (DEAD_LETTERS,))
 
 
 def merged(origin: FileOrigin, files: Iterable[StagedFile], room: StagingBudget) -> StagedFile:

@@ -7,7 +7,8 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tests.sim.world import Features, Seen, World
+from tests.sim.features import Features
+from tests.sim.world import Seen, World
 
 WORLD_SECS = 300.0
 """Simulated seconds of faults in each world."""
@@ -45,7 +46,7 @@ class Runs:
         self.worlds += 1
         self.secs += world.kernel.now
         self.commits += world.oracle.commits
-        self.records += sum(len(of) for some in world.oracle.belongs.values() for of in some.values())
+        self.records += sum(len(of) for some in world.oracle.topics.belongs.values() for of in some.values())
         for name in vars(self.seen):
             getattr(self.seen, name).update(getattr(world.seen, name))
         self.features.update(used(world.features))
@@ -55,7 +56,8 @@ class Runs:
         kills = sum(self.seen.kills.values())
         lines = [
             f"{self.worlds} worlds, {self.secs / 3600:.1f} simulated hours in {self.wall_secs:.0f} s: {kills} kills, "
-            f"{self.commits} commits, {self.records} records",
+            f"{self.commits} commits, {self.records} records ({self.secs / max(1.0, self.wall_secs) / 60:.2f} "
+            "simulated hours a minute)",
         ]
         for name in ("kills", "exits", "faults", "points"):
             found = getattr(self.seen, name).most_common()
@@ -81,15 +83,15 @@ def breaks(seed: int, features: Features, secs: float = WORLD_SECS) -> str:
     return ""
 
 
-def shrunk(seed: int) -> Features | None:
+def shrunk(seed: int, features: Features) -> Features | None:
     """As plain a world as still breaks with this seed; None if it does not break at all."""
-    features = World(seed).features
     if not breaks(seed, features):
         return None
     plainer: list[dict[str, Any]] = [
         {"tasks": 1}, {"tasks": 2}, {"partitions": 1}, {"partitions": 2}, {"coordinated": False}, {"wal": "off"},
         {"leases": False}, {"sleeps": False}, {"cuts": False}, {"sigterms": False}, {"refused": 0.0},
         {"lost_reply": 0.0}, {"late": 0.0}, {"carried": False}, {"records_per_sec": 0.5},
+        {"through": "off"}, {"new_types": 0},
     ]  # fmt: skip
     for change in plainer:
         less = replace(features, **change)
@@ -98,7 +100,7 @@ def shrunk(seed: int) -> Features | None:
     return features
 
 
-def timeline(seed: int, features: Features | None) -> str:
+def timeline(seed: int, features: Features) -> str:
     """All that happens in a world of this seed, a line each."""
     lines: list[str] = []
     world = World(seed, features, lines.append)

@@ -21,11 +21,11 @@ from exporter.rounds.told import round_result
 from exporter.stores.stores import STORES
 from offsets.ranges import TopicPartition
 from tests.sim.broker import Broker, Record
+from tests.sim.features import KINDS, TOPIC, TYPES, Features, settings_of
 from tests.sim.kernel import Kernel, Process
 from tests.sim.network import Network
 from tests.sim.rounds import BAD, SimReader
 from tests.sim.store import SCHEME, Disk, SimStore, There
-from tests.sim.world import KINDS, TOPIC, TYPES, Features, settings_of
 from tests.unit.executor.test_stage import RAW
 
 TP = TopicPartition(TOPIC, 0)

@@ -1,7 +1,7 @@
 """One world: brokers, store, log, and a group of real tasks that are killed, put to sleep, cut off and started again.
 
-    Features   what a seed has drawn: how many tasks, how they commit, which faults there are
     World      puts it together, lets time pass, and says what is wrong
+    Seen       what one world has met
 """
 
 from __future__ import annotations
@@ -12,116 +12,33 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
-from random import Random
-from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
 from exporter import clock, threads
-from exporter.core.routing import Routing
 from exporter.errors import ExporterError
-from exporter.settings.load import load
 from exporter.settings.meaning import table_options
 from exporter.settings.model import Settings
 from exporter.stores.stores import STORES
 from exporter.task import build
 from exporter.wal.memory import Memory, MemoryLog
-from exporter.workbench import Workbench, growth_of, parse_schemas, routing
+from exporter.workbench import Workbench, growth_of
 from offsets.intents import WalUnreachable
 from offsets.ranges import TopicPartition
 from tests.sim import rounds as sim_rounds
 from tests.sim.broker import Broker, Coordinator, SimMembership, SimTopics, SimWire
 from tests.sim.delta import SimLake
+from tests.sim.expected import Configuration
+from tests.sim.features import APP, CONTROL_TOPIC, DAYS, TOPIC, TYPES, Features, settings_of
 from tests.sim.kernel import Fiber, Kernel, Process, SimThreads
 from tests.sim.network import LOG, SERVICES, Network
 from tests.sim.oracle import Broken, Oracle
-from tests.sim.rounds import BAD, SimReader
+from tests.sim.rounds import SimReader
 from tests.sim.store import SCHEME, Disk, SimStore, There
 
-TOPIC, CONTROL_TOPIC, APP = "events", "control", "sim"
-TYPES = ("order", "click", "payment")
-KINDS = (*TYPES, *TYPES, f"{BAD}bad", "unknown")
-DAYS = ("2026-01-01", "2026-01-02")
 FINE = (0, 69, 75)
 """Exit codes of a task that may be started again; any other is a fault here, where nobody has touched the tables."""
-
-
-@dataclass(frozen=True)
-class Features:
-    """What one seed's world is like. Chances are of one call, secs are simulated."""
-
-    tasks: int = 3
-    partitions: int = 4
-    coordinated: bool = False
-    wal: str = "off"
-    leases: bool = False
-    kill_every_secs: float = 18.0
-    sleeps: bool = True
-    cuts: bool = True
-    sigterms: bool = True
-    refused: float = 0.0
-    lost_reply: float = 0.0
-    late: float = 0.0
-    records_per_sec: float = 4.0
-    carried: bool = True
-    roll_secs: float = 5.0
-    heartbeat_secs: float = 10.0
-
-    @classmethod
-    def drawn(cls, rng: Random) -> Features:
-        """A swarm: each seed has some features and faults, and not others."""
-        static = rng.random() < 0.25
-        return cls(
-            tasks=rng.choice((1, 2, 3, 3, 4)),
-            partitions=rng.choice((1, 2, 4, 6)),
-            coordinated=rng.random() < 0.4,
-            wal="required" if static else rng.choice(("off", "required", "best_effort")),
-            leases=static,
-            kill_every_secs=rng.choice((6.0, 12.0, 18.0, 30.0)),
-            sleeps=rng.random() < 0.6,
-            cuts=rng.random() < 0.5,
-            sigterms=rng.random() < 0.5,
-            refused=rng.choice((0.0, 0.0, 0.01, 0.05)),
-            lost_reply=rng.choice((0.0, 0.0, 0.01, 0.05)),
-            late=rng.choice((0.0, 0.0, 0.02)),
-            records_per_sec=rng.choice((0.5, 2.0, 6.0)),
-            carried=rng.random() < 0.7,
-            roll_secs=rng.choice((1.0, 5.0, 15.0)),
-            heartbeat_secs=rng.choice((3.0, 10.0, 30.0)),
-        )
-
-
-@cache
-def settings_of(features: Features, share: str = "") -> tuple[Settings, Routing]:
-    """What the tasks of such a world are told. share: of one task with a fixed assignment."""
-    lines = [
-        'brokers = ["127.0.0.1:1"]',
-        f'topics = ["{TOPIC}"]',
-        f'group = "{APP}"',
-        f'app = "{APP}"',
-        f'table_root = "{SCHEME}lake"',
-        "session_timeout_secs = 10",
-        "give_up_secs = 3600",
-        f"roll_age_max_secs = {features.roll_secs}",
-        f"heartbeat_secs = {features.heartbeat_secs}",
-        "poll_secs = 1.0",
-        f"carried_bytes_max = {1 << 20 if features.carried else 0}",
-    ]
-    lines += [f'wal_mode = "{features.wal}"', 'wal_table = "sim"'] if features.wal != "off" else []
-    lines += ['commit_mode = "coordinated"', f'control_topic = "{CONTROL_TOPIC}"'] if features.coordinated else []
-    lines += ['assignment = "static"', f'partitions = "{share}"', 'lease_secs = 10.0'] if share else []
-    lines += ["[type_from]", 'kind = "json"', 'name = "type"', "[event_time]", 'kind = "record"']
-    for name in TYPES:
-        lines += [f"[types.{name}]", 'columns = "id BIGINT"']
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "exporter.toml"
-        path.write_text("\n".join(lines))
-        settings = load(path, {}, {})
-    declared = {name: table.columns for name, table in settings.types.items() if table.columns}
-    return settings, routing(settings, parse_schemas(declared))
 
 
 @dataclass
@@ -151,13 +68,14 @@ class World:
 
     def __init__(self, seed: int, features: Features | None = None, line: Callable[[str], None] | None = None) -> None:
         self.kernel = Kernel(seed)
-        self.features = features or Features.drawn(self.kernel.rng)
+        self.features = features or Features.drawn(seed)
         self.seen = Seen()
         self.network = Network(self.kernel, met=self.seen.faults)
         self.disk = Disk()
         self.broker = Broker(self.kernel, self.network)
         self.memory: Memory | None = None
-        self.oracle = Oracle(self.disk.bodies, "lake", APP, TYPES)
+        begun = Configuration(TYPES, new_tables=bool(self.features.new_types))
+        self.oracle = Oracle(self.disk.bodies, "lake", APP, begun)
         self.slots: list[Slot] = []
         self.broken: Exception | None = None
         self.quiet = False
@@ -183,7 +101,9 @@ class World:
         """While this lasts the product runs in this world; one world at a time."""
         There.disk, There.network = self.disk, self.network
         self.disk.written = self._written
-        self.broker.produced = lambda tp, one: self.oracle.produced((tp.topic, tp.partition), one.offset, one.kind)
+        self.broker.produced = lambda tp, one: self.oracle.topics.produced(
+            (tp.topic, tp.partition), one.offset, one.kind, one.at_ms
+        )
         rng = self.kernel.rng
         state = random.getstate()
         random.seed(rng.random())
@@ -192,6 +112,7 @@ class World:
             for what, by in self._replaced().items():
                 patches.enter_context(patch(what, by))
             patches.enter_context(patch.dict(STORES, {SCHEME.removesuffix("://"): SimStore.at}))
+            self.oracle.topics.configurations[settings_of(self.features)[1].fingerprint()] = self.oracle.topics.begun
             try:
                 yield
             finally:
@@ -368,7 +289,8 @@ class World:
         for _ in range(rng.choice((1, 1, 2, 8))):
             tp = TopicPartition(TOPIC, rng.randrange(features.partitions))
             holes = rng.choice((0, 0, 0, 0, 1, 3))
-            self.broker.produce(tp, rng.choice(KINDS), rng.choice(DAYS), int(self.kernel.now * 1000) + 1, holes)
+            kind, day = rng.choice(features.kinds), rng.choice(DAYS)
+            self.broker.produce(tp, kind, day, int(self.kernel.now * 1000) + 1, holes)
         self.kernel.after(rng.expovariate(features.records_per_sec / 3), self._produce)
 
     # The run

@@ -1,0 +1,115 @@
+"""What a seed's world is like: drawn by the seed, or told, as of a history that was recorded.
+
+A new field stands at a default that changes nothing, and draws nothing from the world's own chance unless it is on: so
+a recorded seed with its features stays the history that it was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+
+from exporter.core.routing import Routing
+from exporter.settings.load import load
+from exporter.settings.model import Settings
+from exporter.workbench import parse_schemas, routing
+from tests.sim.rounds import BAD
+from tests.sim.store import SCHEME
+
+TOPIC, CONTROL_TOPIC, APP = "events", "control", "sim"
+TYPES = ("order", "click", "payment")
+KINDS = (*TYPES, *TYPES, f"{BAD}bad", "unknown")
+UNDECLARED = ("unknown", "visit", "Order", "Visit", "refund")
+DAYS = ("2026-01-01", "2026-01-02")
+
+
+@dataclass(frozen=True)
+class Features:
+    """Chances are of one call, secs are simulated. through: valid_through. new_types: of how many undeclared types
+    records may be, each of which has a table of its own; 0: they are dead letters.
+    """
+
+    tasks: int = 3
+    partitions: int = 4
+    coordinated: bool = False
+    wal: str = "off"
+    leases: bool = False
+    kill_every_secs: float = 18.0
+    sleeps: bool = True
+    cuts: bool = True
+    sigterms: bool = True
+    refused: float = 0.0
+    lost_reply: float = 0.0
+    late: float = 0.0
+    records_per_sec: float = 4.0
+    carried: bool = True
+    roll_secs: float = 5.0
+    heartbeat_secs: float = 10.0
+    through: str = "off"
+    new_types: int = 0
+
+    @classmethod
+    def drawn(cls, seed: int) -> Features:
+        """A swarm: each seed has some features and faults, and not others."""
+        rng = Random(f"features of {seed}")
+        static = rng.random() < 0.25
+        return cls(
+            tasks=rng.choice((1, 2, 3, 3, 4)),
+            partitions=rng.choice((1, 2, 4, 6)),
+            coordinated=rng.random() < 0.4,
+            wal="required" if static else rng.choice(("off", "required", "best_effort")),
+            leases=static,
+            kill_every_secs=rng.choice((6.0, 12.0, 18.0, 30.0)),
+            sleeps=rng.random() < 0.6,
+            cuts=rng.random() < 0.5,
+            sigterms=rng.random() < 0.5,
+            refused=rng.choice((0.0, 0.0, 0.01, 0.05)),
+            lost_reply=rng.choice((0.0, 0.0, 0.01, 0.05)),
+            late=rng.choice((0.0, 0.0, 0.02)),
+            records_per_sec=rng.choice((0.5, 2.0, 6.0)),
+            carried=rng.random() < 0.7,
+            roll_secs=rng.choice((1.0, 5.0, 15.0)),
+            heartbeat_secs=rng.choice((3.0, 10.0, 30.0)),
+            through=rng.choice(("off", "off", "off", "strict", "idle_aware")),
+            new_types=rng.choice((0, 0, 0, 1, 5)),
+        )
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Those of the records, each as often as it is drawn."""
+        return (*KINDS, *UNDECLARED[1 : self.new_types])
+
+
+@cache
+def settings_of(features: Features, share: str = "") -> tuple[Settings, Routing]:
+    """What the tasks of such a world are told. share: of one task with a fixed assignment."""
+    lines = [
+        'brokers = ["127.0.0.1:1"]',
+        f'topics = ["{TOPIC}"]',
+        f'group = "{APP}"',
+        f'app = "{APP}"',
+        f'table_root = "{SCHEME}lake"',
+        "session_timeout_secs = 10",
+        "give_up_secs = 3600",
+        f"roll_age_max_secs = {features.roll_secs}",
+        f"heartbeat_secs = {features.heartbeat_secs}",
+        "poll_secs = 1.0",
+        f"carried_bytes_max = {1 << 20 if features.carried else 0}",
+        f'valid_through = "{features.through}"',
+    ]
+    lines += [f'wal_mode = "{features.wal}"', 'wal_table = "sim"'] if features.wal != "off" else []
+    lines += ['commit_mode = "coordinated"', f'control_topic = "{CONTROL_TOPIC}"'] if features.coordinated else []
+    lines += ['assignment = "static"', f'partitions = "{share}"', 'lease_secs = 10.0'] if share else []
+    lines += ['new_type = "table"'] if features.new_types else []
+    lines += ["[type_from]", 'kind = "json"', 'name = "type"', "[event_time]", 'kind = "record"']
+    for name in TYPES:
+        lines += [f"[types.{name}]", 'columns = "id BIGINT"']
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "exporter.toml"
+        path.write_text("\n".join(lines))
+        settings = load(path, {}, {})
+    declared = {name: table.columns for name, table in settings.types.items() if table.columns}
+    return settings, routing(settings, parse_schemas(declared))

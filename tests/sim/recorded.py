@@ -1,0 +1,22 @@
+"""Seeds that have broken something once, each with the features of its world then: README.md says what it was."""
+
+from __future__ import annotations
+
+from tests.sim.features import Features
+
+RECORDED: list[tuple[int, Features]] = [
+    (
+        9,
+        Features(
+            tasks=2, partitions=6, coordinated=True, wal="required", leases=True, kill_every_secs=6.0, sleeps=False,
+            sigterms=False, late=0.02, records_per_sec=0.5, roll_secs=15.0,
+        ),
+    ),
+    (
+        11,
+        Features(
+            wal="required", leases=True, kill_every_secs=6.0, sleeps=False, sigterms=False, refused=0.05,
+            lost_reply=0.05, records_per_sec=6.0, roll_secs=15.0,
+        ),
+    ),
+]  # fmt: skip
