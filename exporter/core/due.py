@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from exporter.core import heartbeat
-from exporter.core.roll import RollLimits, rolls
+from exporter.core.roll import RollLimits, RollReason, rolls
 from exporter.core.writers import WriterKey, Writers
 
 
@@ -41,9 +41,12 @@ def due_writers(
     along = {key: writer for key, writer in staying.items() if key.event_type in going}
     rest = {key: writer for key, writer in staying.items() if key not in along} if along else staying
     for writers, flushing in ((along, True), (rest, occasion.flushing), (leaving, True)):
-        for name, due in rolls(writers, limits, now, flushing or occasion.asked).items():
+        rolled = rolls(writers, limits, now, flushing or occasion.asked)
+        for name, due in rolled.items():
             fresh[name] += due
-        soon = _in_company(writers, fresh, occasion) if (occasion.asked or limits.together) and not flushing else ()
+        soon = frozenset(name for name, due in rolled.items() if RollReason.AGE in due.values())
+        if (occasion.asked or limits.together) and not flushing:
+            soon = _in_company(writers, fresh, occasion)
         for name, idle in heartbeat.markers_due(writers, 0.0 if flushing else idle_secs, now, soon).items():
             fresh[name] += idle
     return fresh

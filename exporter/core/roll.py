@@ -24,7 +24,8 @@ class RollReason(str, Enum):
 class RollLimits:
     """Limits per writer: staged rows, staged bytes, seconds since the oldest staged file. all_bytes_max: of all.
 
-    together: the writers of a type roll when one of them does, so that its commit tells of all (protocol 4.12).
+    together: the writers of a type roll whenever one of them does, so that its commit tells of all (protocol 4.12). By
+    age they do anyway: each would be of that age soon, and have a commit of its own.
     """
 
     records_max: int
@@ -55,8 +56,7 @@ def rolls(
     """Event type -> its due writers: one commit carries all due partitions of a type."""
     found = {key: reason for key, writer in writers.items() if (reason := due(writer, limits, now, stopping))}
     found |= {key: RollReason.CROWDED for key in _largest(writers, limits) if key not in found}
-    if limits.together:
-        names = {key.event_type for key in found}
+    if names := {key.event_type for key, reason in found.items() if limits.together or reason is RollReason.AGE}:
         others = (key for key, writer in writers.items() if key.event_type in names and due(writer, limits, now, True))
         found = {**dict.fromkeys(others, RollReason.COMPANY), **found}
     by_type: dict[str, dict[WriterKey, RollReason]] = {}

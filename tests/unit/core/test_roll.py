@@ -166,6 +166,16 @@ def test_markers_are_grouped_by_type():
     }
 
 
+def test_by_age_the_writers_of_a_type_roll_when_one_does() -> None:
+    """Sparse records of many partitions would else be a commit each; markers of the type ride along."""
+    old, young, other = writer(file(), tp=T1), writer(file(), oldest_at=1050.0), writer(file(), event_type="B")
+    idle = writer(tp=TopicPartition("orders", 3), covered_at=1050.0)
+    mine = {one.key: one for one in (old, young, replace(other, oldest_at=1050.0))}
+    assert rolls(mine, LIMITS, 1061.0) == {"A": {young.key: RollReason.COMPANY, old.key: RollReason.AGE}}
+    due_now = due_writers({**mine, idle.key: idle}, {}, LIMITS, 60.0, 1061.0, Occasion())
+    assert {name: {*keys} for name, keys in due_now.items()} == {"A": {old.key, young.key, idle.key}}
+
+
 def test_together_the_writers_of_a_type_roll_when_one_does() -> None:
     """Its commit then tells of all of its partitions: those with rows, and by markers those that moved without any."""
     full, young = writer(file(rows=100)), writer(file(), tp=T1)
