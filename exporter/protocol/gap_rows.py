@@ -23,7 +23,7 @@ from exporter.core.writers import StagedFile
 from exporter.errors import InvariantBroken
 from exporter.faults import Fault, point
 from exporter.lake.change import Change, add_action
-from exporter.lake.settling import Expect, Moved
+from exporter.lake.settling import Expect, Failed, Moved
 from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.protocol.anchor import Anchors
@@ -90,8 +90,8 @@ class GapRows:
             try:
                 for file, _ in files:
                     table.require(file.path, file.size_bytes)
-            except ValueError as error:
-                raise Moved("a file of gap rows was damaged") from error
+            except (ValueError, OSError) as error:
+                raise Moved(f"a file of gap rows is not as it was written: {error}") from error
 
         expected = [str(gap.app_id(app)) for gap in gaps]
         expected += [str(AppId(app, tp, position.epoch)) for tp, position in positions.items()]
@@ -118,7 +118,10 @@ class GapRows:
         growing = GrowingFile(whose, today)
         first = min(gap.offsets.first_offset for gap in mine)
         growing.add(gap_table(mine), first, max(gap.offsets.last_offset for gap in mine))
-        return growing.finish(gap_file(today, lake.app, tp, position.epoch, uuid.uuid4().hex)), whose
+        try:
+            return growing.finish(gap_file(today, lake.app, tp, position.epoch, uuid.uuid4().hex)), whose
+        except OSError as error:
+            raise Failed(lake.table(DEAD_LETTERS), error) from error
 
     def _move(self, name: str, view: TableView, gaps: Sequence[Gap]) -> None:
         """Move one type past its gaps, all partitions in one commit."""

@@ -37,12 +37,15 @@ class Record:
 @dataclass
 class Log:
     """One partition. first: the first offset that is still there; end: the next one. stable: as end, of what can be
-    read by who reads committed records only."""
+    read by who reads committed records only. open_from: where a transaction began that is open; in_transaction: its
+    records."""
 
     first: int = 0
     end: int = 0
     stable: int = 0
     records: dict[int, Record] = field(default_factory=dict)
+    open_from: int | None = None
+    in_transaction: set[int] = field(default_factory=set)
 
 
 @dataclass
@@ -82,7 +85,11 @@ class Broker:
         log = self.log(tp)
         record = Record(log.end + holes, kind, at_ms, day)
         log.records[record.offset] = record
-        log.end = log.stable = record.offset + 1
+        log.end = record.offset + 1
+        if log.open_from is None:
+            log.stable = log.end
+        elif self.kernel.rng.random() < 0.5:
+            log.in_transaction.add(record.offset)
         self.produced(tp, record)
 
     def trim(self, tp: TopicPartition, first: int) -> None:
@@ -91,6 +98,12 @@ class Broker:
         log.first = max(log.first, min(first, log.end))
         for offset in [offset for offset in log.records if offset < log.first]:
             del log.records[offset]
+
+    def grow(self, topic: str) -> None:
+        """One more partition; the groups hear of it when they next ask."""
+        self.topics[topic].logs.append(Log())
+        for group in self.groups.values():
+            self.kernel.after(30 * self.kernel.rng.random(), group.balance)
 
     def asked(self, answer: Callable[[], Any]) -> Any:
         return self.network.read(BROKER, answer, lambda what: BrokerSilent(f"the broker did not answer: {what}"))
@@ -235,7 +248,7 @@ class Coordinator:
         self._silent_since.pop(member, None)
         self.members.remove(member)
         lost, member.has, member.leaving = sorted(member.has), set(), set()
-        self._balance()
+        self.balance()
         if not member.process.alive:
             return
 
@@ -257,7 +270,7 @@ class Coordinator:
         def joined() -> None:
             if member.process.alive and not member.left and member not in self.members:
                 self.members.append(member)
-                self._balance()
+                self.balance()
 
         self.kernel.after(0.1 + self.kernel.rng.random(), joined)
 
@@ -266,9 +279,9 @@ class Coordinator:
         if member in self.members:
             self.members.remove(member)
             member.has = set()
-            self._balance()
+            self.balance()
 
-    def _balance(self) -> None:
+    def balance(self) -> None:
         """Cooperative and sticky: who has too many lets some go first, and only then others get them."""
         self.rebalances += 1
         everything = self.broker.partitions(name for name in self.broker.topics if self.topics.match(name))
@@ -312,7 +325,7 @@ class Coordinator:
             member.has -= {*tps}
             member.leaving -= {*tps}
             member.tell(*(Revoked(tp, lost=False) for tp in sorted(tps)))
-            self._balance()
+            self.balance()
 
         self.kernel.after(0.05, look)
 

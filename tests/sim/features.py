@@ -19,7 +19,7 @@ from exporter.workbench import parse_schemas, routing
 from tests.sim.rounds import BAD
 from tests.sim.store import SCHEME
 
-TOPIC, CONTROL_TOPIC, APP = "events", "control", "sim"
+TOPIC, SECOND_TOPIC, CONTROL_TOPIC, APP = "events", "audit.log", "control", "sim"
 TYPES = ("order", "click", "payment")
 KINDS = (*TYPES, *TYPES, f"{BAD}bad", "unknown")
 UNDECLARED = ("unknown", "visit", "Order", "Visit", "refund")
@@ -29,7 +29,8 @@ DAYS = ("2026-01-01", "2026-01-02")
 @dataclass(frozen=True)
 class Features:
     """Chances are of one call, secs are simulated. through: valid_through. new_types: of how many undeclared types
-    records may be, each of which has a table of its own; 0: they are dead letters.
+    records may be, each of which has a table of its own; 0: they are dead letters. grows: partitions come while tasks
+    run. second_topic: with as many partitions. transactions, retention, compaction: see producing.py.
     """
 
     tasks: int = 3
@@ -50,6 +51,11 @@ class Features:
     heartbeat_secs: float = 10.0
     through: str = "off"
     new_types: int = 0
+    transactions: bool = False
+    retention: bool = False
+    compaction: bool = False
+    grows: bool = False
+    second_topic: bool = False
 
     @classmethod
     def drawn(cls, seed: int) -> Features:
@@ -75,7 +81,22 @@ class Features:
             heartbeat_secs=rng.choice((3.0, 10.0, 30.0)),
             through=rng.choice(("off", "off", "off", "strict", "idle_aware")),
             new_types=rng.choice((0, 0, 0, 1, 5)),
+            transactions=rng.random() < 0.3,
+            retention=rng.random() < 0.25,
+            compaction=rng.random() < 0.2,
+            grows=rng.random() < 0.2,
+            second_topic=rng.random() < 0.15,
         )
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """Those that are exported."""
+        return (TOPIC, SECOND_TOPIC) if self.second_topic else (TOPIC,)
+
+    @property
+    def points(self) -> tuple[str, ...]:
+        """Fault points that are passed in such a world only."""
+        return ("after_gap_row", "after_gap_move") if self.retention else ()
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -88,7 +109,7 @@ def settings_of(features: Features, share: str = "") -> tuple[Settings, Routing]
     """What the tasks of such a world are told. share: of one task with a fixed assignment."""
     lines = [
         'brokers = ["127.0.0.1:1"]',
-        f'topics = ["{TOPIC}"]',
+        f"topics = {list(features.topics)}",
         f'group = "{APP}"',
         f'app = "{APP}"',
         f'table_root = "{SCHEME}lake"',
@@ -103,6 +124,7 @@ def settings_of(features: Features, share: str = "") -> tuple[Settings, Routing]
     lines += [f'wal_mode = "{features.wal}"', 'wal_table = "sim"'] if features.wal != "off" else []
     lines += ['commit_mode = "coordinated"', f'control_topic = "{CONTROL_TOPIC}"'] if features.coordinated else []
     lines += ['assignment = "static"', f'partitions = "{share}"', 'lease_secs = 10.0'] if share else []
+    lines += ['on_gap = "record"'] if features.retention else []
     lines += ['new_type = "table"'] if features.new_types else []
     lines += ["[type_from]", 'kind = "json"', 'name = "type"', "[event_time]", 'kind = "record"']
     for name in TYPES:

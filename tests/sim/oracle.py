@@ -62,6 +62,7 @@ class Oracle:
         self.topics = Expected(begun)
         self.tables: dict[str, Table] = defaultdict(Table)
         self.commits = 0
+        self.gaps: dict[tuple[str, Partition], list[tuple[int, int]]] = defaultdict(list)
 
     def written(self, path: str, body: bytes) -> None:
         """A file is new: a commit, if it is an entry of a log. Raises Broken."""
@@ -117,6 +118,10 @@ class Oracle:
             raise Broken(f"TEMP: {name} names {path}, which is not there")
         if len(body) != add["size"]:
             raise Broken(f"TEMP: {name} says {add['size']} bytes of {path}, which has {len(body)}")
+        if "gap" in tags:
+            self._gaps(json.loads(body))
+            table.live[path] = partition, ()
+            return
         offsets = tuple(json.loads(body))
         if [offsets[0], offsets[-1]] != [int(tags["first_offset"]), int(tags["last_offset"])]:
             raise Broken(f"NAMES: {path} has {offsets[0]}..{offsets[-1]}, its tags say otherwise")
@@ -134,6 +139,26 @@ class Oracle:
         table.live[path] = partition, offsets
         table.has[partition] |= {*offsets}
 
+    def _gaps(self, rows: list[dict[str, Any]]) -> None:
+        """Dead letters that stand for what Kafka deleted: it has, and none says so of what another one says."""
+        for row in rows:
+            partition = row["_kafka"]["topic"], row["_kafka"]["partition"]
+            first, last = row["first_offset"], row["last_offset"]
+            if last >= self.topics.of[partition].first:
+                raise Broken(f"GAP: {partition} {first}..{last} is said to be gone, and is not")
+            told = self.gaps[row["event_type"], partition]
+            if any(first <= end and begin <= last for begin, end in told):
+                raise Broken(f"GAP: {row['event_type']} {partition} {first}..{last} is told a second time")
+            told.append((first, last))
+
+    def _excused(self, name: str, partition: Partition, offset: int, is_first: bool) -> bool:
+        """Whether a table may pass a record that it does not have: a gap says so, or it began behind the record."""
+        if offset in self.topics.of[partition].unsure:
+            return True
+        if is_first:
+            return offset < self.topics.of[partition].first
+        return any(first <= offset <= last for first, last in self.gaps[name, partition])
+
     def _covered(
         self,
         name: str,
@@ -149,7 +174,8 @@ class Oracle:
             if now < old:
                 raise Broken(f"MONOTONE: {name} {partition} goes back from {old} to {now}, into another epoch")
             passed = self.topics.belongs[name][partition].intersection(range(old + 1, now + 1))
-            lost = [one for one in sorted(passed - table.has[partition]) if not self.topics.gone(partition, one)]
+            lacks, is_first = sorted(passed - table.has[partition]), partition not in before
+            lost = [one for one in lacks if not self._excused(name, partition, one, is_first)]
             if lost:
                 raise Broken(f"COVER: {name} {partition} goes from {old} to {now} without {lost[:5]}")
             if now >= (end := self.topics.of[partition].end):

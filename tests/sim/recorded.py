@@ -19,4 +19,12 @@ RECORDED: list[tuple[int, Features]] = [
             lost_reply=0.05, records_per_sec=6.0, roll_secs=15.0,
         ),
     ),
+    (
+        3109,
+        Features(
+            tasks=4, coordinated=True, cuts=False, refused=0.05, lost_reply=0.05, late=0.02, records_per_sec=6.0,
+            roll_secs=15.0, heartbeat_secs=3.0, through="idle_aware", new_types=5, transactions=True, retention=True,
+            compaction=True, second_topic=True,
+        ),
+    ),
 ]  # fmt: skip

@@ -26,9 +26,12 @@ from exporter.settings.model import Settings
 from exporter.task.service import Service
 from exporter.workbench import parse_schemas, routing
 from offsets.ranges import TopicPartition
+from tests.sim.expected import Configuration
+from tests.sim.features import APP, CONTROL_TOPIC, DAYS, TOPIC, Features
 from tests.sim.oracle import Oracle
+from tests.sim.producing import of
 from tests.sim.store import SCHEME
-from tests.sim.world import APP, CONTROL_TOPIC, DAYS, TOPIC, Features, World
+from tests.sim.world import World
 
 
 class ScaleWorld(World):
@@ -37,7 +40,8 @@ class ScaleWorld(World):
     def __init__(self, types: int, features: Features, every_secs: float) -> None:
         super().__init__(1, features)
         self.types = tuple(f"type{number}" for number in range(types))
-        self.oracle = Oracle(self.disk.bodies, "lake", APP, self.types)
+        self.oracle = Oracle(self.disk.bodies, "lake", APP, Configuration(self.types))
+        self.broker.produced = lambda tp, one: self.oracle.topics.produced(of(tp), one.offset, one.kind, one.at_ms)
         self.every_secs = every_secs
         self.iterations = 0
         self.core_secs = 0.0
@@ -48,6 +52,9 @@ class ScaleWorld(World):
 
     def _produce(self) -> None:
         """A record of each type for one partition after the other."""
+        self.kernel.after(0.1, self._begin_filling)
+
+    def _begin_filling(self) -> None:
         tps = self.broker.partitions([TOPIC])
         for number, tp in enumerate(tps):
             self.kernel.after(self.every_secs * number / len(tps), self._fill, tp)

@@ -25,15 +25,16 @@ from exporter.task import build
 from exporter.wal.memory import Memory, MemoryLog
 from exporter.workbench import Workbench, growth_of
 from offsets.intents import WalUnreachable
-from offsets.ranges import TopicPartition
 from tests.sim import rounds as sim_rounds
 from tests.sim.broker import Broker, Coordinator, SimMembership, SimTopics, SimWire
 from tests.sim.delta import SimLake
 from tests.sim.expected import Configuration
-from tests.sim.features import APP, CONTROL_TOPIC, DAYS, TOPIC, TYPES, Features, settings_of
+from tests.sim.features import APP, CONTROL_TOPIC, TYPES, Features, settings_of
 from tests.sim.kernel import Fiber, Kernel, Process, SimThreads
+from tests.sim.mischief import Mischief
 from tests.sim.network import LOG, SERVICES, Network
 from tests.sim.oracle import Broken, Oracle
+from tests.sim.producing import Producing
 from tests.sim.rounds import SimReader
 from tests.sim.store import SCHEME, Disk, SimStore, There
 
@@ -80,7 +81,10 @@ class World:
         self.broken: Exception | None = None
         self.quiet = False
         self._line = line
-        self._armed: tuple[str, int] | None = None
+        self._mischief = Mischief(self)
+        self._producing = Producing(
+            self.kernel, self.broker, self.features, self.oracle.topics, self.say, lambda: self.quiet
+        )
         self.kernel.died = self._died
         for service in SERVICES:
             weather = self.network.weather[service]
@@ -101,9 +105,6 @@ class World:
         """While this lasts the product runs in this world; one world at a time."""
         There.disk, There.network = self.disk, self.network
         self.disk.written = self._written
-        self.broker.produced = lambda tp, one: self.oracle.topics.produced(
-            (tp.topic, tp.partition), one.offset, one.kind, one.at_ms
-        )
         rng = self.kernel.rng
         state = random.getstate()
         random.seed(rng.random())
@@ -144,7 +145,8 @@ class World:
             "exporter.workbench.TopicReader": topics,
             "exporter.protocol.ready.merge": sim_rounds.merged,
             "exporter.coordinate.coordinated.HEAR_SECS": 0.5,
-            "exporter.faults.on_hit": self._passes,
+            "exporter.protocol.gap_rows.GrowingFile": sim_rounds.SimGrowing,
+            "exporter.faults.on_hit": self._mischief.passes,
             "exporter.log.Log.info": self._logged,
             "exporter.log.Log.warning": self._logged,
             "exporter.log.Log.error": self._logged,
@@ -188,21 +190,6 @@ class World:
         self._wrong(Broken(f"THREADS: {fiber.process}/{fiber.name} has died: {type(error).__name__}: {error}"))
         self.broken.__cause__ = error  # type: ignore[union-attr]
 
-    def _passes(self, fault: Any, what: str) -> None:
-        """A fault point is passed: a kill may be waiting for this one."""
-        self.seen.points[fault.value] += 1
-        if self._armed is None or self.kernel.current is None:
-            return
-        name, left = self._armed
-        if name == fault.value:
-            self._armed = (name, left - 1) if left > 1 else None
-            if left <= 1:
-                process = self.kernel.current.process
-                self.say(f"killed at {name}")
-                self.seen.kills[name] += 1
-                self.kernel.kill(process)
-                self.kernel.here()
-
     def _logged(self, event: Any, **fields: object) -> None:
         self.seen.events[event.value] += 1
         if self._line is not None:
@@ -242,38 +229,6 @@ class World:
         if slot.process is process and not process.alive:
             self._start(slot)
 
-    def _kill(self) -> None:
-        """Something happens to one of the tasks, and is planned again."""
-        if self.quiet:
-            return
-        rng, kernel = self.kernel.rng, self.kernel
-        slot = rng.choice(self.slots)
-        kernel.after(rng.expovariate(1 / self.features.kill_every_secs), self._kill)
-        if slot.process is None or not slot.process.alive:
-            return
-        drawn = rng.random()
-        if drawn < 0.35:
-            self._armed = rng.choice(POINTS), rng.choice((1, 1, 1, 2, 5))
-        elif drawn < 0.7 or not (self.features.sleeps or self.features.cuts or self.features.sigterms):
-            self.say(f"{slot.process} is killed")
-            self.seen.kills["at any moment"] += 1
-            kernel.kill(slot.process)
-        elif drawn < 0.8 and self.features.sleeps:
-            secs = rng.choice((0.5, 5.0, 12.0, 40.0)) * (0.5 + rng.random())
-            self.say(f"{slot.process} sleeps for {secs:.1f} s")
-            self.seen.faults["sleeps"] += 1
-            kernel.pause(slot.process, secs)
-        elif drawn < 0.9 and self.features.cuts:
-            service, who = rng.choice(SERVICES), rng.choice((slot.process, None))
-            secs = rng.choice((2.0, 10.0, 30.0)) * (0.5 + rng.random())
-            self.say(f"{who or 'everybody'} reaches the {service} no more for {secs:.1f} s")
-            self.seen.faults[f"cut off from {service}"] += 1
-            self.network.cut_off(who, service, secs)
-        elif self.features.sigterms and slot.service is not None:
-            self.say(f"{slot.process} gets SIGTERM")
-            self.seen.faults["SIGTERM"] += 1
-            slot.service.stop()
-
     def _look(self) -> None:
         """The scheduler's look at its tasks: those that were killed are started again."""
         for slot in self.slots:
@@ -282,23 +237,20 @@ class World:
         self.kernel.after(0.5, self._look)
 
     def _produce(self) -> None:
-        """Records come now and then, some at a time."""
-        if self.quiet:
-            return
-        rng, features = self.kernel.rng, self.features
-        for _ in range(rng.choice((1, 1, 2, 8))):
-            tp = TopicPartition(TOPIC, rng.randrange(features.partitions))
-            holes = rng.choice((0, 0, 0, 0, 1, 3))
-            kind, day = rng.choice(features.kinds), rng.choice(DAYS)
-            self.broker.produce(tp, kind, day, int(self.kernel.now * 1000) + 1, holes)
-        self.kernel.after(rng.expovariate(features.records_per_sec / 3), self._produce)
+        """From now on there are records."""
+        self._producing.begin()
+
+    def _kill(self) -> None:
+        """From now on things happen to tasks."""
+        self.kernel.after(5.0, self._mischief.happens)
 
     # The run
 
     def begin(self) -> None:
         """Topics, tasks, and what is to happen to them."""
         features = self.features
-        self.broker.make(TOPIC, features.partitions)
+        for topic in features.topics:
+            self.broker.make(topic, features.partitions)
         self.broker.make(CONTROL_TOPIC, 1)
         for number in range(features.tasks):
             share = f"{number}/{features.tasks}" if features.leases else ""
@@ -307,8 +259,8 @@ class World:
         if features.leases:  # a second task with the first one's share
             self.slots.append(Slot("spare", self.slots[0].share))
             self._start(self.slots[-1])
-        self.kernel.after(0.1, self._produce)
-        self.kernel.after(5.0, self._kill)
+        self._produce()
+        self._kill()
         self.kernel.after(0.5, self._look)
 
     def run(self, secs: float, settle_secs: float = 600.0) -> None:
@@ -317,7 +269,8 @@ class World:
             self.begin()
             stops = lambda: self.broken is not None  # noqa: E731
             self.kernel.run(secs, stops)
-            self.quiet, self._armed = True, None
+            self.quiet = True
+            self._mischief.ends()
             for weather in self.network.weather.values():
                 weather.refused = weather.lost_reply = weather.late = 0.0
             self.say("no more faults")
@@ -338,12 +291,3 @@ class _Consumer:
     def close(self, timeout_ms: int = 0) -> None:
         """Holds nothing."""
 
-
-POINTS = (
-    "after_join", "before_positions", "after_wal_read", "after_anchor", "after_positions", "after_plan",
-    "before_staged_file", "after_read", "after_integrate", "before_wal_started", "after_wal_started",
-    "before_delta_commit", "after_delta_commit", "before_offer", "after_offer", "before_begin", "after_begin",
-    "before_merged_commit", "after_merged_commit", "before_outcome", "after_outcome", "before_fall_back",
-    "before_wal_completed", "after_wal_completed", "before_group_offset", "after_group_offset", "in_lease_renewal",
-)  # fmt: skip
-"""Where the code under test passes a fault point in such a world."""

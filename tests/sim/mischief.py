@@ -1,0 +1,80 @@
+"""What happens to tasks: they are killed, at any moment or at a fault point, stand still, are cut off, get SIGTERM."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tests.sim.network import SERVICES
+
+if TYPE_CHECKING:
+    from tests.sim.world import World
+
+POINTS = (
+    "after_join", "before_positions", "after_wal_read", "after_anchor", "after_positions", "after_plan",
+    "before_staged_file", "after_read", "after_integrate", "before_wal_started", "after_wal_started",
+    "before_delta_commit", "after_delta_commit", "before_offer", "after_offer", "before_begin", "after_begin",
+    "before_merged_commit", "after_merged_commit", "before_outcome", "after_outcome", "before_fall_back",
+    "before_wal_completed", "after_wal_completed", "before_group_offset", "after_group_offset", "in_lease_renewal",
+)  # fmt: skip
+"""Where the code under test passes a fault point in any such world."""
+
+
+class Mischief:
+    """One world's."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._armed: tuple[str, int] | None = None
+
+    def ends(self) -> None:
+        """A kill that waits for a point waits no more."""
+        self._armed = None
+
+    def passes(self, fault: Any, what: str) -> None:
+        """A fault point is passed: a kill may be waiting for this one."""
+        world = self._world
+        world.seen.points[fault.value] += 1
+        if self._armed is None or world.kernel.current is None:
+            return
+        name, left = self._armed
+        if name == fault.value:
+            self._armed = (name, left - 1) if left > 1 else None
+            if left <= 1:
+                process = world.kernel.current.process
+                world.say(f"killed at {name}")
+                world.seen.kills[name] += 1
+                world.kernel.kill(process)
+                world.kernel.here()
+
+    def happens(self) -> None:
+        """Something happens to one of the tasks, and is planned again."""
+        world, features = self._world, self._world.features
+        if world.quiet:
+            return
+        rng, kernel = world.kernel.rng, world.kernel
+        slot = rng.choice(world.slots)
+        kernel.after(rng.expovariate(1 / features.kill_every_secs), self.happens)
+        if slot.process is None or not slot.process.alive:
+            return
+        drawn = rng.random()
+        if drawn < 0.35:
+            self._armed = rng.choice((*POINTS, *features.points)), rng.choice((1, 1, 1, 2, 5))
+        elif drawn < 0.7 or not (features.sleeps or features.cuts or features.sigterms):
+            world.say(f"{slot.process} is killed")
+            world.seen.kills["at any moment"] += 1
+            kernel.kill(slot.process)
+        elif drawn < 0.8 and features.sleeps:
+            secs = rng.choice((0.5, 5.0, 12.0, 40.0)) * (0.5 + rng.random())
+            world.say(f"{slot.process} sleeps for {secs:.1f} s")
+            world.seen.faults["sleeps"] += 1
+            kernel.pause(slot.process, secs)
+        elif drawn < 0.9 and features.cuts:
+            service, who = rng.choice(SERVICES), rng.choice((slot.process, None))
+            secs = rng.choice((2.0, 10.0, 30.0)) * (0.5 + rng.random())
+            world.say(f"{who or 'everybody'} reaches the {service} no more for {secs:.1f} s")
+            world.seen.faults[f"cut off from {service}"] += 1
+            world.network.cut_off(who, service, secs)
+        elif features.sigterms and slot.service is not None:
+            world.say(f"{slot.process} gets SIGTERM")
+            world.seen.faults["SIGTERM"] += 1
+            slot.service.stop()
