@@ -22,6 +22,7 @@ class Configuration:
     declared: tuple[str, ...]
     new_tables: bool = False
     counts: bool = False
+    generation: int = 0
 
     def place(self, kind: str) -> str:
         """The one table that a record belongs to, or COUNTED."""
@@ -51,12 +52,13 @@ class Records:
 
 class Expected:
     """One app's. configurations: by the fingerprint that the dead letters record; begun: the one that all began with.
+    wanted: the one that counts everywhere in the end.
 
     belongs: table -> partition -> offsets.
     """
 
     def __init__(self, begun: Configuration) -> None:
-        self.begun = begun
+        self.begun = self.wanted = begun
         self.configurations: dict[str, Configuration] = {}
         self.of: dict[Partition, Records] = defaultdict(Records)
         self.belongs: dict[str, dict[Partition, set[int]]] = defaultdict(lambda: defaultdict(set))

@@ -16,6 +16,7 @@ from exporter.core.routing import Routing
 from exporter.settings.load import load
 from exporter.settings.model import Settings
 from exporter.workbench import parse_schemas, routing
+from tests.sim.expected import Configuration
 from tests.sim.rounds import BAD
 from tests.sim.store import SCHEME
 
@@ -23,6 +24,7 @@ TOPIC, SECOND_TOPIC, CONTROL_TOPIC, APP = "events", "audit.log", "control", "sim
 TYPES = ("order", "click", "payment")
 KINDS = (*TYPES, *TYPES, f"{BAD}bad", "unknown")
 UNDECLARED = ("unknown", "visit", "Order", "Visit", "refund")
+CHANGES = ("type_added", "type_gone", "unrouted_counted", "tables_made", "generation")
 DAYS = ("2026-01-01", "2026-01-02")
 
 
@@ -31,6 +33,7 @@ class Features:
     """Chances are of one call, secs are simulated. through: valid_through. new_types: of how many undeclared types
     records may be, each of which has a table of its own; 0: they are dead letters. grows: partitions come while tasks
     run. second_topic: with as many partitions. transactions, retention, compaction: see producing.py.
+    change: what differs in the settings with which all tasks are started again, one after the other.
     """
 
     tasks: int = 3
@@ -56,6 +59,7 @@ class Features:
     compaction: bool = False
     grows: bool = False
     second_topic: bool = False
+    change: str = ""
 
     @classmethod
     def drawn(cls, seed: int) -> Features:
@@ -86,6 +90,7 @@ class Features:
             compaction=rng.random() < 0.2,
             grows=rng.random() < 0.2,
             second_topic=rng.random() < 0.15,
+            change=rng.choice(("",) * 2 * len(CHANGES) + CHANGES),
         )
 
     @property
@@ -96,7 +101,18 @@ class Features:
     @property
     def points(self) -> tuple[str, ...]:
         """Fault points that are passed in such a world only."""
-        return ("after_gap_row", "after_gap_move") if self.retention else ()
+        of_gaps = ("after_gap_row", "after_gap_move") if self.retention else ()
+        return (*of_gaps, *(("after_seal",) if self.change else ()))
+
+    def told(self, later: bool = False) -> Configuration:
+        """What decides where a record goes, as the oracle knows it. later: after the change."""
+        fewer = self.change == ("type_gone" if later else "type_added")
+        return Configuration(
+            TYPES[:2] if fewer else TYPES,
+            new_tables=bool(self.new_types) and not (self.change == "tables_made" and not later),
+            counts=self.change == "unrouted_counted" and later,
+            generation=int(self.change == "generation" and later),
+        )
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -105,8 +121,9 @@ class Features:
 
 
 @cache
-def settings_of(features: Features, share: str = "") -> tuple[Settings, Routing]:
-    """What the tasks of such a world are told. share: of one task with a fixed assignment."""
+def settings_of(features: Features, share: str = "", later: bool = False) -> tuple[Settings, Routing]:
+    """What the tasks of such a world are told. share: of one task with a fixed assignment. later: after the change."""
+    told = features.told(later)
     lines = [
         'brokers = ["127.0.0.1:1"]',
         f"topics = {list(features.topics)}",
@@ -125,9 +142,11 @@ def settings_of(features: Features, share: str = "") -> tuple[Settings, Routing]
     lines += ['commit_mode = "coordinated"', f'control_topic = "{CONTROL_TOPIC}"'] if features.coordinated else []
     lines += ['assignment = "static"', f'partitions = "{share}"', 'lease_secs = 10.0'] if share else []
     lines += ['on_gap = "record"'] if features.retention else []
-    lines += ['new_type = "table"'] if features.new_types else []
+    lines += ['new_type = "table"'] if told.new_tables else []
+    lines += ['unrouted = "count"'] if told.counts else []
+    lines += [f"generation = {told.generation}"] if told.generation else []
     lines += ["[type_from]", 'kind = "json"', 'name = "type"', "[event_time]", 'kind = "record"']
-    for name in TYPES:
+    for name in told.declared:
         lines += [f"[types.{name}]", 'columns = "id BIGINT"']
     with TemporaryDirectory() as folder:
         path = Path(folder) / "exporter.toml"

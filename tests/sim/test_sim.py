@@ -154,6 +154,27 @@ def test_the_oracle_knows_where_an_undeclared_type_belongs():
     assert [begun.place(kind) for kind in ("visit", "Order", "!bad")] == ["visit", "dead_letters", "dead_letters"]
 
 
+def test_the_oracle_finds_what_nobody_counts():
+    """COUNT: a commit of the dead letters passes a record that no table takes, and says no number."""
+    one = Oracle({}, "lake", "sim", Configuration(("order",), counts=True))
+    one.topics.produced(("events", 0), 0, "click")
+    said = {"partitions": {"events-0": {"expected": -1, "new": 0}}}
+    info = json.dumps({"commitInfo": {"userMetadata": json.dumps(said)}})
+    with pytest.raises(Broken, match="COUNT"):
+        one.written("lake/dead_letters/_delta_log/00000000000000000000.json", entry(info))
+
+
+def test_the_oracle_judges_by_the_configuration_of_an_offset():
+    """ROUTE: behind the switch a type has its table, before it none."""
+    one = oracle()
+    for offset in range(3):
+        one.topics.produced(("events", 0), offset, "click")
+    one.topics.configurations["later"] = Configuration(("click", "order"))
+    one.topics.switched(("events", 0), "later", 1)
+    assert one.topics.belongs["dead_letters"]["events", 0] == {0, 1}
+    assert one.topics.belongs["click"]["events", 0] == {2}
+
+
 class Machine:
     """A kernel and one process, to run fibers in."""
 

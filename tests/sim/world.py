@@ -28,8 +28,7 @@ from offsets.intents import WalUnreachable
 from tests.sim import rounds as sim_rounds
 from tests.sim.broker import Broker, Coordinator, SimMembership, SimTopics, SimWire
 from tests.sim.delta import SimLake
-from tests.sim.expected import Configuration
-from tests.sim.features import APP, CONTROL_TOPIC, TYPES, Features, settings_of
+from tests.sim.features import APP, CONTROL_TOPIC, Features, settings_of
 from tests.sim.kernel import Fiber, Kernel, Process, SimThreads
 from tests.sim.mischief import Mischief
 from tests.sim.network import LOG, SERVICES, Network
@@ -44,13 +43,15 @@ FINE = (0, 69, 75)
 
 @dataclass
 class Slot:
-    """One task of the group, as a scheduler sees it. share: its own, where assignments are fixed."""
+    """One task of the group, as a scheduler sees it. share: its own, where assignments are fixed. later: it is started
+    with the changed settings."""
 
     name: str
     share: str = ""
     process: Process | None = None
     service: Any = None
     starts: int = 0
+    later: bool = False
 
 
 @dataclass
@@ -75,11 +76,11 @@ class World:
         self.disk = Disk()
         self.broker = Broker(self.kernel, self.network)
         self.memory: Memory | None = None
-        begun = Configuration(TYPES, new_tables=bool(self.features.new_types))
-        self.oracle = Oracle(self.disk.bodies, "lake", APP, begun)
+        self.oracle = Oracle(self.disk.bodies, "lake", APP, self.features.told())
         self.slots: list[Slot] = []
         self.broken: Exception | None = None
         self.quiet = False
+        self.changed = False
         self._line = line
         self._mischief = Mischief(self)
         self._producing = Producing(
@@ -113,7 +114,7 @@ class World:
             for what, by in self._replaced().items():
                 patches.enter_context(patch(what, by))
             patches.enter_context(patch.dict(STORES, {SCHEME.removesuffix("://"): SimStore.at}))
-            self.oracle.topics.configurations[settings_of(self.features)[1].fingerprint()] = self.oracle.topics.begun
+            self._knows(later=False)
             try:
                 yield
             finally:
@@ -123,6 +124,11 @@ class World:
                 clock.tell_time_by(before[0])
                 threads.run_threads_by(before[1])
                 random.setstate(state)
+
+    def _knows(self, later: bool) -> None:
+        """The oracle is told which configuration stands behind a fingerprint."""
+        topics, (_, configuration) = self.oracle.topics, settings_of(self.features, later=later)
+        topics.configurations[configuration.fingerprint()] = self.features.told(True) if later else topics.begun
 
     def _replaced(self) -> dict[str, Any]:
         """What the wiring takes from outside, by its name there."""
@@ -205,7 +211,8 @@ class World:
 
     def _task(self, slot: Slot, process: Process) -> None:
         """A task's life, as task/build._exported has it."""
-        settings, configuration = settings_of(self.features, slot.share)
+        later = slot.later
+        settings, configuration = settings_of(self.features, slot.share, later)
         self.kernel.sleep(1.0 + self.kernel.rng.random())
         code, why = 0, ""
         try:
@@ -219,10 +226,29 @@ class World:
             code, why = error.exit_code, f"{type(error).__name__}: {error.message}"
         self.say(f"exits with {code} {why}")
         self.seen.exits[f"{code} {why.partition(':')[0]}".strip()] += 1
-        if code not in FINE:
+        if code not in FINE and not self._is_replaced(later, code, why):
             self._wrong(Broken(f"EXIT: {process} exits with {code}: {why}"))
         self.kernel.kill(process)
         self.kernel.after(0.5 + 4 * self.kernel.rng.random(), self._again, slot, process)
+
+    def _is_replaced(self, later: bool, code: int, why: str) -> bool:
+        """Whether a task was told so rightly: of settings that count no more for some partition."""
+        counts = any(records.configuration == self.oracle.topics.wanted for records in self.oracle.topics.of.values())
+        return self.changed and not later and code == 70 and "has been replaced by" in why and counts
+
+    def _change(self) -> None:
+        """The settings are changed: one task after the other is started anew with them, old ones beside new ones."""
+        self.say(f"the settings are changed: {self.features.change}")
+        self.changed, self.oracle.topics.wanted = True, self.features.told(later=True)
+        self._knows(later=True)
+        for number, slot in enumerate(self.kernel.rng.sample(self.slots, len(self.slots))):
+            self.kernel.after(number * self.kernel.rng.choice((0.0, 5.0, 30.0)), self._renew, slot)
+
+    def _renew(self, slot: Slot) -> None:
+        slot.later = True
+        if slot.process is not None and slot.process.alive and slot.service is not None:
+            self.say(f"{slot.process} gets SIGTERM, to be started with the new settings")
+            slot.service.stop()
 
     def _again(self, slot: Slot, process: Process) -> None:
         """The scheduler sees that a task is gone."""
@@ -262,6 +288,8 @@ class World:
         self._produce()
         self._kill()
         self.kernel.after(0.5, self._look)
+        if features.change:
+            self.kernel.after(40.0 + 120.0 * self.kernel.rng.random(), self._change)
 
     def run(self, secs: float, settle_secs: float = 600.0) -> None:
         """Faults for so long, then none, until everything is exported. Raises Broken."""
