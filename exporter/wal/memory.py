@@ -28,10 +28,10 @@ SAME = ("expected", "new", "first", "last", "rows", "table_id")
 
 
 class Memory:
-    """What the logs of several processes and apps write to."""
+    """What the logs of several processes and apps write to. intents: by partition key, then by sort key."""
 
     def __init__(self) -> None:
-        self.intents: dict[Place, Intent] = {}
+        self.intents: dict[str, dict[str, Intent]] = {}
         self.leases: dict[str, Lease] = {}
         self.lock = threads.lock()
 
@@ -75,7 +75,7 @@ class MemoryLog:
         self._call("fail", lambda: self._fail(intents))
 
     def _fail(self, intents: Sequence[Intent]) -> None:
-        there = [one for one in intents if self._place(one) in self.memory.intents]
+        there = [one for one in intents if self._at(self._place(one)) is not None]
         self._put([replace(one, state=IntentState.FAILED, version=None) for one in there], of=(IntentState.STARTED,))
 
     def read(self, tp: TopicPartition) -> tuple[Intent, ...]:
@@ -159,7 +159,7 @@ class MemoryLog:
         places = [self._place(one) for one in intents]
         _insist(len({*places}) == len(places), "one commit of one writer is written twice by one call")
         for place, one in zip(places, intents, strict=True):
-            there = self.memory.intents.get(place)
+            there = self._at(place)
             if there is not None and (there.state, there.version) != (one.state, one.version) and there.state not in of:
                 raise WalMismatch(
                     f"{one.key.tp} {one.key.event_type}: the log says that commit {one.commit_id} is "
@@ -167,8 +167,9 @@ class MemoryLog:
                     f"(version {one.version})"
                 )
         for place, one in zip(places, intents, strict=True):
-            self._insist_on(one, self.memory.intents.get(place))
-        self.memory.intents.update(zip(places, intents, strict=True))
+            self._insist_on(one, self._at(place))
+        for (partition, sort), one in zip(places, intents, strict=True):
+            self.memory.intents.setdefault(partition, {})[sort] = one
 
     def _insist_on(self, one: Intent, there: Intent | None) -> None:
         """AssertionError for what no writer says."""
@@ -185,9 +186,12 @@ class MemoryLog:
         """Raises BadName for what no key can hold."""
         return partition_key(self.app, one.key.tp), sort_key(one.key, one.new, one.commit_id)
 
+    def _at(self, place: Place) -> Intent | None:
+        return self.memory.intents.get(place[0], {}).get(place[1])
+
     def _of(self, tp: TopicPartition) -> list[Intent]:
         pk = partition_key(self.app, tp)
-        return [one for place, one in self.memory.intents.items() if place[0] == pk]
+        return [*self.memory.intents.get(pk, {}).values()]
 
 
 def _same_turn(one: Lease, other: Lease) -> bool:
