@@ -29,13 +29,14 @@ executor can hold. None is ever poison for it."""
 @dataclass(frozen=True)
 class Ailing:
     """A partition whose last rounds failed. span: offsets that the next one may have. failures: in a row, and the error
-    of the last. alone: of a single record, while it could be read raw.
+    of the last. alone: of the single record at the offset `at`, in a row, while it could be read raw.
     """
 
     span: int
     failures: int = 0
     error: str = ""
     alone: int = 0
+    at: int = -1
 
 
 @dataclass(frozen=True)
@@ -58,9 +59,10 @@ class Bisection:
             if len(plans) > 1:
                 ailing[plan.tp] = replace(one, span=span, error=error)
                 continue
-            alone = one.alone + 1 if span == 1 and readable else 0
+            before = one.alone if one.at == plan.start else 0  # a parked type's plan may begin at another record
+            alone = before + 1 if span == 1 and readable else 0
             failures = one.failures + 1
-            ailing[plan.tp] = Ailing(max(1, span // 2), failures, error, alone)
+            ailing[plan.tp] = Ailing(max(1, span // 2), failures, error, alone, plan.start)
         return replace(self, ailing=ailing)
 
     def lost(self, plans: Sequence[PartitionPlan], error: str = "") -> Bisection:
@@ -89,9 +91,9 @@ class Bisection:
         plan = troubled[turn // 2 % len(troubled)]
         return (replace(plan, end=min(plan.end, plan.start + self.ailing[plan.tp].span)),)
 
-    def poison(self) -> TopicPartition | None:
-        """A partition whose next record has failed often enough on its own."""
-        return next((tp for tp, one in sorted(self.ailing.items()) if one.alone >= SINGLE_FAILURES_MAX), None)
+    def poison(self) -> dict[TopicPartition, int]:
+        """Of partitions, the offset of the record that has failed often enough on its own: of no other record."""
+        return {tp: one.at for tp, one in sorted(self.ailing.items()) if one.alone >= SINGLE_FAILURES_MAX}
 
     def stuck(self) -> dict[TopicPartition, str]:
         """The partitions that make no progress, and why."""

@@ -104,7 +104,7 @@ class Poison:
     @staticmethod
     def is_next(rounds: Rounds, plan: PartitionPlan) -> bool:
         """Whether the plan is for the one record that has ended its round often enough."""
-        return rounds.trouble.poison() == plan.tp
+        return rounds.trouble.poison().get(plan.tp) == plan.start
 
     def passed(self) -> None:
         """A round has decoded records: the poison records before were single ones."""
@@ -116,25 +116,26 @@ class Poison:
         Raises Moved, and InvariantBroken where that has been done too often.
         """
         plan, offset = poisoned.plan, poisoned.plan.start
+        raw, why = rounds.raw[plan.tp], rounds.trouble.ailing[plan.tp].error
         if self._in_a_row >= IN_A_ROW_MAX:
             raise InvariantBroken(
                 Invariant.ROUTE,
-                f"{plan.tp}: {IN_A_ROW_MAX} records in a row up to {offset} end their task: {rounds.error}",
+                f"{plan.tp}: {IN_A_ROW_MAX} records in a row up to {offset} end their task: {why}",
                 "this is no bad record but a fault of the exporter or its machine; please report it",
             )
         try:
-            if rounds.raw.num_rows:  # else it is not there any more: compacted away
-                spare(self._lake, poisoned, rounds.error)
+            if raw.num_rows:  # else it is not there any more: compacted away
+                spare(self._lake, poisoned, why)
         except (InvariantBroken, Moved):
             raise
         except Exception as error:  # noqa: BLE001 - the next try sees in the tables whether this one landed
             log.warning(Event.CONDEMNING_FAILED, partition=str(plan.tp), offset=offset, error=first_line(error))
             rounds.pause(monotonic())
             return False
-        self._known[plan.tp, offset] = rounds.raw, rounds.error
+        self._known[plan.tp, offset] = raw, why
         rounds.trouble = rounds.trouble.passed([plan])
         self._in_a_row += 1
-        log.error(Event.RECORD_CONDEMNED, partition=str(plan.tp), offset=offset, error=rounds.error)
+        log.error(Event.RECORD_CONDEMNED, partition=str(plan.tp), offset=offset, error=why)
         return True
 
     def settle(self, spared: Spared) -> None:

@@ -88,7 +88,8 @@ class Rounds:
         self.failures = 0
         self.secs = 0.0
         self.error = ""
-        self.raw: Any = None
+        self.raw: dict[TopicPartition, Any] = {}
+        """Of partitions that failed alone, the first record of the plan that failed last, if it could be read raw."""
         self.trouble = Bisection()
         self.starved = ""
         """Why no round can begin: its cluster gives no executor. Empty if it does."""
@@ -224,7 +225,8 @@ class Rounds:
             log.warning(Event.ROUND_LOST, error=error.message, failures=self.failures)
             self.pause(now)
             return
-        self.raw = error.raw
+        if len(plans) == 1:
+            self.raw[plans[0].tp] = error.raw
         readable = error.raw is not None and not self._storage_trouble()  # else the record is not to blame
         self.trouble = self.trouble.failed(plans, readable, error.message)
         self._came_to_nothing(error.message)

@@ -52,7 +52,7 @@ def blamed_for_lost_executors() -> bool:
     trouble, alone = Bisection(), (PartitionPlan(TP, 0, 0, RECORD, RECORD + 1, {}),)
     for _ in range(LOSSES):
         trouble = trouble.lost(alone)
-    return trouble.poison() is not None
+    return bool(trouble.poison())
 
 
 BLAMED = blamed_for_lost_executors()

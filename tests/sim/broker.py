@@ -26,12 +26,14 @@ CLUSTER = "sim-cluster"
 
 @dataclass(frozen=True)
 class Record:
-    """One record. kind: the event type that it names, or what is wrong with it. at_ms: its time. day: of its event."""
+    """One record. kind: the event type that it names, or what is wrong with it. at_ms: its time. day: of its event.
+    poison: whose rounds end on it: all, weak, or empty."""
 
     offset: int
     kind: str
     at_ms: int
     day: str
+    poison: str = ""
 
 
 @dataclass
@@ -80,10 +82,10 @@ class Broker:
     def partitions(self, topics: Iterable[str]) -> list[TopicPartition]:
         return [TopicPartition(one, number) for one in sorted(topics) for number in range(len(self.topics[one].logs))]
 
-    def produce(self, tp: TopicPartition, kind: str, day: str, at_ms: int, holes: int = 0) -> None:
+    def produce(self, tp: TopicPartition, kind: str, day: str, at_ms: int, holes: int = 0, poison: str = "") -> None:
         """Append a record, behind so many offsets that nobody ever sees."""
         log = self.log(tp)
-        record = Record(log.end + holes, kind, at_ms, day)
+        record = Record(log.end + holes, kind, at_ms, day, poison)
         log.records[record.offset] = record
         log.end = record.offset + 1
         if log.open_from is None:

@@ -170,6 +170,8 @@ class SimTable(DeltaTable):
 
     def rehearse(self, change: Change, check: Check) -> LogState:
         version, state = self._state()
+        if change.create is not None:
+            state = None  # Delta says only at the commit that there is a table by now
         metadata = self._metadata(change, version, state, check)
         return LogState(metadata or (state.metadata if state else {}), PROTOCOL, {})
 

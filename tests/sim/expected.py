@@ -39,7 +39,7 @@ class Configuration:
 @dataclass
 class Records:
     """Those of one partition. kinds: of what was produced. first: what is before it is gone. unsure: a record that may
-    have gone before anybody read it.
+    have gone before anybody read it. poison: those on which some task's rounds end.
     """
 
     kinds: dict[int, str] = field(default_factory=dict)
@@ -47,6 +47,7 @@ class Records:
     end: int = 0
     first: int = 0
     unsure: set[int] = field(default_factory=set)
+    poison: set[int] = field(default_factory=set)
     configuration: Configuration | None = None
 
 

@@ -34,6 +34,7 @@ class Features:
     records may be, each of which has a table of its own; 0: they are dead letters. grows: partitions come while tasks
     run. second_topic: with as many partitions. transactions, retention, compaction: see producing.py.
     change: what differs in the settings with which all tasks are started again, one after the other.
+    poison: whose rounds end on some records: all, weak (poison.py).
     """
 
     tasks: int = 3
@@ -60,6 +61,7 @@ class Features:
     grows: bool = False
     second_topic: bool = False
     change: str = ""
+    poison: str = ""
 
     @classmethod
     def drawn(cls, seed: int) -> Features:
@@ -91,6 +93,7 @@ class Features:
             grows=rng.random() < 0.2,
             second_topic=rng.random() < 0.15,
             change=rng.choice(("",) * 2 * len(CHANGES) + CHANGES),
+            poison=rng.choice(("", "", "", "all", "weak")),
         )
 
     @property

@@ -62,6 +62,8 @@ class Oracle:
         self.topics = Expected(begun)
         self.tables: dict[str, Table] = defaultdict(Table)
         self.commits = 0
+        self.spared: dict[Partition, dict[int, str]] = defaultdict(dict)
+        self.skipped: dict[Partition, set[int]] = defaultdict(set)
         self.gaps: dict[tuple[str, Partition], list[tuple[int, int]]] = defaultdict(list)
 
     def written(self, path: str, body: bytes) -> None:
@@ -103,6 +105,8 @@ class Oracle:
 
     def _moved(self, name: str, table: Table, app_id: str, to: int) -> None:
         parts = app_id.split("/")
+        if len(parts) == 5 and parts[1] in ("spared", "skipped", "held"):
+            self._listed(parts[1], (parts[2], int(parts[3])), int(parts[4]), to)
         if parts[0] != self.app or len(parts) != 4:
             return
         where = (parts[1], int(parts[2])), int(parts[3])
@@ -123,6 +127,10 @@ class Oracle:
             self._gaps(json.loads(body))
             table.live[path] = partition, ()
             return
+        if "condemned" in tags:
+            self._skips(partition, [row["_kafka"]["offset"] for row in json.loads(body)])
+            table.live[path] = partition, ()
+            return
         offsets = tuple(json.loads(body))
         if [offsets[0], offsets[-1]] != [int(tags["first_offset"]), int(tags["last_offset"])]:
             raise Broken(f"NAMES: {path} has {offsets[0]}..{offsets[-1]}, its tags say otherwise")
@@ -132,6 +140,8 @@ class Oracle:
             raise Broken(f"COVER: {name} {partition} goes from {old} to {new} with rows {offsets[0]}..{offsets[-1]}")
         if twice := table.has[partition] & {*offsets}:
             raise Broken(f"ONCE: {name} {partition} gets {sorted(twice)[:5]} a second time")
+        if twice := self.skipped[partition] & {*offsets}:
+            raise Broken(f"ONCE: {name} {partition} gets {sorted(twice)[:5]}, which are dead letters as poison")
         if strange := {*offsets} - self.topics.belongs[name][partition]:
             raise Broken(f"ROUTE: {name} {partition} gets {sorted(strange)[:5]}, which belong elsewhere")
         late = [offset for offset in offsets if self.topics.of[partition].times[offset] <= table.through]
@@ -139,6 +149,24 @@ class Oracle:
             raise Broken(f"THROUGH: {name} {partition} gets {late[:5]}, not above {table.through}, which it has said")
         table.live[path] = partition, offsets
         table.has[partition] |= {*offsets}
+
+    def _listed(self, state: str, partition: Partition, offset: int, to: int) -> None:
+        """What the dead letters list of a poison record."""
+        if offset not in self.topics.of[partition].poison:
+            raise Broken(f"POISON: {partition} {offset} is {state}, and any task can read it")
+        if to == TOMBSTONE:
+            if self.spared[partition].get(offset) == state:
+                del self.spared[partition][offset]
+        else:
+            self.spared[partition][offset] = state
+
+    def _skips(self, partition: Partition, offsets: list[int]) -> None:
+        """Dead letters of poison records: none is anywhere else."""
+        for offset in offsets:
+            has = [name for name, table in self.tables.items() if offset in table.has[partition]]
+            if has or offset in self.skipped[partition]:
+                raise Broken(f"ONCE: {partition} {offset} is a dead letter as poison, and in {has or 'another one'}")
+            self.skipped[partition].add(offset)
 
     def _gaps(self, rows: list[dict[str, Any]]) -> None:
         """Dead letters that stand for what Kafka deleted: it has, and none says so of what another one says."""
@@ -155,6 +183,8 @@ class Oracle:
     def _excused(self, name: str, partition: Partition, offset: int, is_first: bool) -> bool:
         """Whether a table may pass a record that it does not have: a gap says so, or it began behind the record."""
         if offset in self.topics.of[partition].unsure:
+            return True
+        if offset in self.spared[partition]:
             return True
         if is_first:
             return offset < self.topics.of[partition].first
@@ -220,6 +250,8 @@ class Oracle:
             begun = records.configuration or self.topics.begun
             if begun != self.topics.wanted:
                 lines.append(f"{partition} is under {begun}")
+            if waits := [one for one, state in self.spared[partition].items() if state == "spared"]:
+                lines.append(f"{partition} {waits[:5]} are spared, and nobody says where they are")
             for name in (*begun.declared, DEAD_LETTERS):
                 at = self.tables[name].position(partition)
                 if at is None or at < records.end - 1:
@@ -238,6 +270,7 @@ class Oracle:
         for name in {*self.topics.belongs, *self.tables} - {COUNTED}:
             for partition in self.topics.of:
                 wanted, has = self.topics.belongs[name][partition], self.tables[name].has[partition]
+                wanted = wanted - self.skipped[partition]
                 odd = [one for one in sorted(wanted ^ has) if one in has or not self.topics.gone(partition, one)]
                 if odd:
                     raise Broken(f"ONCE: {name} {partition} has {len(has)} of {len(wanted)} records, not {odd[:5]}")

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from offsets.ranges import TopicPartition
-from tests.sim.broker import Broker
+from tests.sim.broker import Broker, Record
 from tests.sim.expected import Expected, Partition
-from tests.sim.features import DAYS, Features
+from tests.sim.features import DAYS, TYPES, Features
 from tests.sim.kernel import Kernel
 
 
@@ -34,7 +34,7 @@ class Producing:
         self._expected = expected
         self._say = say
         self._quiet = quiet
-        broker.produced = lambda tp, one: expected.produced(of(tp), one.offset, one.kind, one.at_ms)
+        broker.produced = self._produced
 
     def begin(self) -> None:
         """From now on."""
@@ -45,6 +45,7 @@ class Producing:
             (25.0, self._trim, features.retention),
             (5.0, self._compact, features.compaction),
             (90.0, self._grow, features.grows),
+            (40.0, self._poison, bool(features.poison)),
         ):
             if on:
                 kernel.after(secs * kernel.rng.random(), self._again, secs, what)
@@ -68,6 +69,17 @@ class Producing:
             kind, day = rng.choice(features.kinds), rng.choice(DAYS)
             self._broker.produce(tp, kind, day, int(self._kernel.now * 1000) + 1, holes)
         self._kernel.after(rng.expovariate(features.records_per_sec / 3), self._produce)
+
+    def _produced(self, tp: TopicPartition, one: Record) -> None:
+        self._expected.produced(of(tp), one.offset, one.kind, one.at_ms)
+        if one.poison:
+            self._expected.of[of(tp)].poison.add(one.offset)
+
+    def _poison(self) -> None:
+        """A record that some rounds end on, of a type that is declared all the time."""
+        rng, tp, at_ms = self._kernel.rng, self._any(), int(self._kernel.now * 1000) + 1
+        self._broker.produce(tp, rng.choice(TYPES[:2]), rng.choice(DAYS), at_ms, poison=self._features.poison)
+        self._say(f"the record before {tp} {self._broker.log(tp).end} is poison")
 
     def _open(self) -> None:
         """A transaction begins with a record, and ends some time later, whatever else there is."""

@@ -27,4 +27,18 @@ RECORDED: list[tuple[int, Features]] = [
             compaction=True, second_topic=True,
         ),
     ),
+    (
+        5000,
+        Features(
+            partitions=1, kill_every_secs=12.0, sigterms=False, lost_reply=0.05, records_per_sec=6.0, roll_secs=15.0,
+            heartbeat_secs=30.0, grows=True, poison="all",
+        ),
+    ),
+    (
+        5015,
+        Features(
+            partitions=6, wal="required", leases=True, sigterms=False, late=0.02, records_per_sec=2.0,
+            heartbeat_secs=3.0, poison="all",
+        ),
+    ),
 ]  # fmt: skip

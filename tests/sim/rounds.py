@@ -20,6 +20,7 @@ from exporter.core.valid_through import ALL
 from exporter.core.writers import Fragment, PartitionPlan, StagedFile
 from exporter.errors import RoundFailed
 from exporter.faults import Fault, point
+from exporter.fetch.ranges import RangeWanted, by_coordinates
 from exporter.stores.parquet import FileOrigin, NotWritten
 from exporter.stores.stores import open_store
 from offsets.names import DataFile, table_folder
@@ -27,6 +28,7 @@ from offsets.partitions import parse
 from offsets.ranges import OffsetRange, TopicPartition
 from tests.sim.broker import Broker, Record
 from tests.sim.kernel import Kernel
+from tests.sim.poison import ends, raw
 
 BAD = "!"
 """So begins the kind of a record that is a dead letter whatever the settings say."""
@@ -73,12 +75,18 @@ class SimReader:
         counts = Counter[str]()
         fragments = []
         for plan in order.plans.values():
-            if plan.start in order.poison_offsets.get(plan.tp, ()):
+            spared = order.poison_offsets.get(plan.tp, ())
+            if plan.start in spared:
                 fragments.append(Fragment(plan))
                 continue
             records = self._records(plan)
             if self._cancelled != cancelled:
                 raise RoundFailed("the round was cancelled")
+            process = kernel.here().process.name
+            if bad := next((one for one in records if one.offset not in spared and ends(one, process)), None):
+                first = [one for one in records if one.offset == plan.start]
+                found = raw(plan.tp, first) if len(order.plans) == 1 else None
+                raise RoundFailed(f"a round failed: it ends on {plan.tp} {bad.offset}", raw=found)
             fragments.append(self._staged(order, plan, records, counts))
         return RoundResult(tuple(fragments), dict(counts))
 
@@ -142,7 +150,10 @@ class SimReader:
         )  # fmt: skip
 
     def alone(self, tp: TopicPartition, offset: int, routing: Routing) -> Any:
-        raise NotImplementedError("no simulated record is read alone yet")
+        """As RoundReader.alone: a record that is gone is told by its coordinates."""
+        found = self._broker.asked(lambda: self._broker.log(tp).records.get(offset))
+        wanted = RangeWanted({}, tp, offset, offset + 1, "read_committed", RECORD_BYTES)
+        return by_coordinates(wanted) if found is None else raw(tp, [found])
 
 
 def destinations(routing: Routing, kind: str) -> tuple[str, ...]:
@@ -172,23 +183,3 @@ def merged(origin: FileOrigin, files: Iterable[StagedFile], room: StagingBudget)
         name, OffsetRange(offsets[0], offsets[-1]), len(offsets), len(body), stats(offsets), origin.fingerprint,
         arrow_bytes=RECORD_BYTES * len(offsets),
     )  # fmt: skip
-
-
-
-
-class SimGrowing:
-    """GrowingFile, of dead letters that no round stages: gaps and poison records. Its rows are written as JSON."""
-
-    def __init__(self, origin: FileOrigin, partition: Any) -> None:
-        self._origin = origin
-        self._rows: list[dict[str, Any]] = []
-        self._span = OffsetRange(0, 0)
-
-    def add(self, table: Any, first_offset: int, last_offset: int) -> None:
-        self._rows += table.to_pylist()
-        self._span = OffsetRange(first_offset, last_offset)
-
-    def finish(self, name: str) -> StagedFile:
-        body, rows = json.dumps(self._rows, default=str).encode(), len(self._rows)
-        self._origin.store.write_once(name, body)
-        return StagedFile(name, self._span, rows, len(body), stats([0] * rows), self._origin.fingerprint)

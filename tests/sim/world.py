@@ -25,6 +25,7 @@ from exporter.task import build
 from exporter.wal.memory import Memory, MemoryLog
 from exporter.workbench import Workbench, growth_of
 from offsets.intents import WalUnreachable
+from tests.sim import poison as sim_poison
 from tests.sim import rounds as sim_rounds
 from tests.sim.broker import Broker, Coordinator, SimMembership, SimTopics, SimWire
 from tests.sim.delta import SimLake
@@ -151,7 +152,9 @@ class World:
             "exporter.workbench.TopicReader": topics,
             "exporter.protocol.ready.merge": sim_rounds.merged,
             "exporter.coordinate.coordinated.HEAR_SECS": 0.5,
-            "exporter.protocol.gap_rows.GrowingFile": sim_rounds.SimGrowing,
+            "exporter.protocol.gap_rows.GrowingFile": sim_poison.SimGrowing,
+            "exporter.protocol.poison.GrowingFile": sim_poison.SimGrowing,
+            "exporter.protocol.poison.held_offsets": sim_poison.held_offsets,
             "exporter.faults.on_hit": self._mischief.passes,
             "exporter.log.Log.info": self._logged,
             "exporter.log.Log.warning": self._logged,

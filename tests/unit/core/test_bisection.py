@@ -34,7 +34,7 @@ def played(bad: set[int], end: int) -> tuple[list[int], int]:
     """Read offsets 0..end-1, of which those of `bad` cannot be passed: (poison, rounds)."""
     start, trouble, poison, rounds = 0, Bisection(), [], 0
     while start < end:
-        if trouble.poison() is not None:
+        if trouble.poison():
             poison.append(start)
             trouble, start = trouble.passed((plan(BAD, start, start + 1),)), start + 1
             continue
@@ -67,14 +67,14 @@ def test_a_partition_of_which_nothing_passes_is_stuck_and_says_why():
 def test_bisection_ends_at_exactly_the_poisoned_record_and_reads_all_before_it():
     """Every range without the record passes, every range with it fails; the search isolates that one offset."""
     poison, start, end, trouble, rounds = 70_123, 0, 300_000, Bisection(), 0
-    while trouble.poison() is None:
+    while not trouble.poison():
         (now,) = trouble.limit((plan(BAD, start, end),), rounds)
         rounds += 1
         if now.start <= poison < now.end:
             trouble = trouble.failed((now,), True)
         else:
             trouble, start = trouble.passed((now,)), now.end
-    assert (trouble.poison(), start) == (BAD, poison)
+    assert trouble.poison() == {BAD: start} == {BAD: poison}
     assert rounds < 200
 
 
@@ -83,8 +83,17 @@ def test_one_failure_makes_nothing_poison():
     trouble = Bisection()
     for _ in range(SINGLE_FAILURES_MAX - 1):
         trouble = trouble.failed((plan(BAD, 5, 6),), True)
-        assert trouble.poison() is None
-    assert trouble.failed((plan(BAD, 5, 6),), True).poison() == BAD
+        assert not trouble.poison()
+    assert trouble.failed((plan(BAD, 5, 6),), True).poison() == {BAD: 5}
+
+
+def test_a_record_is_not_poison_for_what_its_neighbour_did() -> None:
+    """A type that was parked has a plan of its own, which begins at another record of the same partition."""
+    trouble = Bisection()
+    for _ in range(SINGLE_FAILURES_MAX):
+        trouble = trouble.failed((plan(BAD, 7, 8),), True)
+    assert trouble.poison() == {BAD: 7}
+    assert not trouble.failed((plan(BAD, 5, 6),), True).poison()
 
 
 def test_a_partition_is_healthy_again_after_it_was_read_at_length():
@@ -101,7 +110,7 @@ def test_an_outage_makes_nothing_poison():
     trouble = Bisection()
     for readable in [True, True, False, True, True] + [False] * 10:
         trouble = trouble.failed((plan(BAD, 5, 6),), readable)
-        assert trouble.poison() is None
+        assert not trouble.poison()
 
 
 def test_executors_that_are_lost_count_against_no_record():
@@ -112,10 +121,10 @@ def test_executors_that_are_lost_count_against_no_record():
         trouble = trouble.failed(one, True)
     for _ in range(LOSSES_MAX):
         trouble = trouble.lost(one, "gone")
-        assert trouble.poison() is None
+        assert not trouble.poison()
         assert trouble.ailing[BAD].alone == SINGLE_FAILURES_MAX - 1
-    assert trouble.lost(one).poison() is None
-    assert trouble.failed(one, True).poison() == BAD, "its own failures do"
+    assert trouble.lost(one).poison() == {}
+    assert trouble.failed(one, True).poison() == {BAD: 5}, "its own failures do"
 
 
 def test_a_round_whose_executors_are_lost_is_read_again_as_it_was():
@@ -133,7 +142,7 @@ def test_what_ends_its_executors_again_and_again_is_read_apart_and_never_poison(
     start, end, deadly, trouble = 0, 100, 40, Bisection()
     for number in range(200):
         (now,) = trouble.limit((plan(BAD, start, end),), number)
-        assert trouble.poison() is None
+        assert not trouble.poison()
         if now.start <= deadly < now.end:
             trouble = trouble.lost((now,), "gone")
         else:

@@ -210,7 +210,7 @@ def test_nothing_is_spared_or_read_that_is_not_wanted_any_more() -> None:
     for _ in range(2 * SINGLE_FAILURES_MAX):
         failed = failed.failed([plan(T0, 5, 6)], readable=True)
     drain._rounds.trouble = failed
-    assert failed.poison() == T0
+    assert failed.poison() == {T0: 5}
 
     def unwanted() -> None:
         raise Interrupted("a partition of it was taken away")

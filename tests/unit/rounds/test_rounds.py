@@ -273,7 +273,7 @@ def test_a_round_whose_executors_are_lost_is_tried_again_as_it_was() -> None:
     reader = Reader(10, 1_000)
     rounds = rounds_of(reader)
     reader.read = lose  # type: ignore[method-assign]
-    rounds.raw = "read before"
+    rounds.raw = {T0: "read before"}
     both = order(0).plans | {T1: PartitionPlan(T1, 0, 0, 0, 10, {})}
     with capture_logs() as logs:
         for now in range(LOSSES_MAX):
@@ -282,7 +282,24 @@ def test_a_round_whose_executors_are_lost_is_tried_again_as_it_was() -> None:
             assert rounds.take(100.0 * now) is None and not rounds.may_start({}, 100.0 * now)
             assert len(rounds.choose(tuple(both.values()), {}, 100.0 * now)) == 2
     assert [one["event"] for one in logs] == ["round_lost"] * LOSSES_MAX
-    assert rounds.raw == "read before" and not rounds.trouble.ailing
+    assert rounds.raw == {T0: "read before"} and not rounds.trouble.ailing
+    rounds.close()
+
+
+def test_what_was_read_of_a_record_stays_that_of_its_partition() -> None:
+    """Two partitions with a bad record each fail by turns: a dead letter has its own record, not the other one's."""
+    reader = Reader(10, 1_000)
+    rounds = rounds_of(reader)
+    for now, tp in enumerate((T0, T1)):
+
+        def fails(order: StagingOrder, tp: TopicPartition = tp) -> RoundResult:
+            raise RoundFailed("bad", raw=f"of {tp}")
+
+        reader.read = fails  # type: ignore[method-assign]
+        rounds.start(replace(ORDER, plans={tp: PartitionPlan(tp, 0, 0, 0, 1, {})}))
+        assert isinstance(rounds._readings[0].future.exception(10), RoundFailed)
+        assert rounds.take(100.0 * now) is None
+    assert rounds.raw == {tp: f"of {tp}" for tp in (T0, T1)}
     rounds.close()
 
 
