@@ -34,6 +34,7 @@ class Features:
     records may be, each of which has a table of its own; 0: they are dead letters. grows: partitions come while tasks
     run. second_topic: with as many partitions. transactions, retention, compaction: see producing.py.
     change: what differs in the settings with which all tasks are started again, one after the other.
+    announced: somebody is told of new versions. swept: a sweep now and then (janitor.py).
     poison: whose rounds end on some records: all, weak (poison.py).
     """
 
@@ -62,6 +63,8 @@ class Features:
     second_topic: bool = False
     change: str = ""
     poison: str = ""
+    announced: bool = False
+    swept: bool = False
 
     @classmethod
     def drawn(cls, seed: int) -> Features:
@@ -94,6 +97,8 @@ class Features:
             second_topic=rng.random() < 0.15,
             change=rng.choice(("",) * 2 * len(CHANGES) + CHANGES),
             poison=rng.choice(("", "", "", "all", "weak")),
+            announced=rng.random() < 0.2,
+            swept=rng.random() < 0.3,
         )
 
     @property
@@ -144,6 +149,7 @@ def settings_of(features: Features, share: str = "", later: bool = False) -> tup
     lines += [f'wal_mode = "{features.wal}"', 'wal_table = "sim"'] if features.wal != "off" else []
     lines += ['commit_mode = "coordinated"', f'control_topic = "{CONTROL_TOPIC}"'] if features.coordinated else []
     lines += ['assignment = "static"', f'partitions = "{share}"', 'lease_secs = 10.0'] if share else []
+    lines += ['events_webhook = "https://127.0.0.1:1/events"'] if features.announced else []
     lines += ['on_gap = "record"'] if features.retention else []
     lines += ['new_type = "table"'] if told.new_tables else []
     lines += ['unrouted = "count"'] if told.counts else []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -34,6 +35,7 @@ class Table:
     version: int = -1
     positions: dict[tuple[Partition, int], int] = field(default_factory=dict)
     live: dict[str, tuple[Partition, tuple[int, ...]]] = field(default_factory=dict)
+    removed: set[str] = field(default_factory=set)
     has: dict[Partition, set[int]] = field(default_factory=lambda: defaultdict(set))
     through: int = 0
     properties: dict[str, str] = field(default_factory=dict)
@@ -62,6 +64,7 @@ class Oracle:
         self.topics = Expected(begun)
         self.tables: dict[str, Table] = defaultdict(Table)
         self.commits = 0
+        self.has_rows: Callable[[str, int], None] = lambda name, version: None
         self.spared: dict[Partition, dict[int, str]] = defaultdict(dict)
         self.skipped: dict[Partition, set[int]] = defaultdict(set)
         self.gaps: dict[tuple[str, Partition], list[tuple[int, int]]] = defaultdict(list)
@@ -91,11 +94,14 @@ class Oracle:
                 self._moved(name, table, action["txn"]["appId"], action["txn"]["version"])
         for action in actions:
             if "remove" in action:
-                partition, offsets = table.live.pop(unquote(action["remove"]["path"]))
+                table.removed.add(path := unquote(action["remove"]["path"]))
+                partition, offsets = table.live.pop(path)
                 table.has[partition] -= {*offsets}
         for action in actions:
             if "add" in action:
                 self._added(name, table, action["add"], before)
+        if any("add" in action for action in actions):
+            self.has_rows(name, version)
         lives = table.live_at()
         self._covered(name, table, lived, lives)
         self._through(name, table, said)

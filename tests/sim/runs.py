@@ -5,11 +5,15 @@ from __future__ import annotations
 import time
 from collections import Counter
 from dataclasses import Field, dataclass, field, fields, replace
+from itertools import combinations
 from typing import Any
 
-from tests.sim.features import Features
+from tests.sim.features import CHANGES, Features
+from tests.sim.mischief import POINTS
 from tests.sim.world import Seen, World
 
+SHOWN = 12
+"""Pairs of features that are named."""
 WORLD_SECS = 300.0
 """Simulated seconds of faults in each world."""
 
@@ -25,6 +29,7 @@ class Runs:
     records: int = 0
     seen: Seen = field(default_factory=Seen)
     features: Counter[str] = field(default_factory=Counter)
+    pairs: set[frozenset[str]] = field(default_factory=set)
     broken: dict[int, str] = field(default_factory=dict)
 
     def go(self, first: int, seconds: float) -> None:
@@ -49,7 +54,24 @@ class Runs:
         self.records += sum(len(of) for some in world.oracle.topics.belongs.values() for of in some.values())
         for name in vars(self.seen):
             getattr(self.seen, name).update(getattr(world.seen, name))
-        self.features.update(used(world.features))
+        found = used(world.features)
+        self.features.update(found)
+        self.pairs |= {frozenset(pair) for pair in combinations(found, 2)}
+
+    def _covered(self) -> str:
+        """What such worlds can meet and these have not: fault points, and pairs of features."""
+        points = {*POINTS, *(one for change in CHANGES for one in Features(retention=True, change=change).points)}
+        names = [*self.features]
+        pairs = {frozenset(pair) for pair in combinations(names, 2) if not _excluded(*pair)}
+        never, unkilled = sorted(points - self.seen.points.keys()), sorted(points - self.seen.kills.keys())
+        apart = sorted(" + ".join(sorted(pair)) for pair in pairs - self.pairs)
+        shown = f": {'; '.join(apart[:SHOWN])}{' ...' if len(apart) > SHOWN else ''}" if apart else ""
+        return (
+            f"covered: {len(points) - len(never)} of {len(points)} fault points passed"
+            f"{f', never {chr(44).join(never)}' if never else ''}; a kill at {len(points) - len(unkilled)}, "
+            f"none at {','.join(unkilled) or 'no other'}; {len(pairs & self.pairs)} of {len(pairs)} pairs of features, "
+            f"not together{shown}"
+        )
 
     def told(self) -> str:
         """What has come of it, as text."""
@@ -63,14 +85,21 @@ class Runs:
             found = getattr(self.seen, name).most_common()
             lines.append(f"{name}: " + ", ".join(f"{what} {count}" for what, count in found))
         lines.append("features: " + ", ".join(f"{what} {count}" for what, count in self.features.most_common()))
+        lines.append(self._covered())
         lines += [f"BROKEN seed {seed}: {why}" for seed, why in sorted(self.broken.items())]
         return "\n".join(lines)
+
+
+def _excluded(one: str, other: str) -> bool:
+    """Whether no world has both: two values of one feature."""
+    return one.partition("=")[0] == other.partition("=")[0]
 
 
 def used(features: Features) -> list[str]:
     """The names of what a world has, beyond a plain one."""
     found = [f"{name}={value}" for name, value in vars(features).items() if isinstance(value, bool | str) and value]
-    return [*found, f"tasks={features.tasks}"]
+    found += ["new_types"] if features.new_types else []
+    return [*found, *(["tasks=1"] if features.tasks == 1 else [])]
 
 
 def breaks(seed: int, features: Features, secs: float = WORLD_SECS) -> str:

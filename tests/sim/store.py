@@ -22,12 +22,14 @@ SCHEME = "sim://"
 
 
 class Disk:
-    """All files by their path, and the names in each folder. written: told of each file that is new or changed."""
+    """All files by their path, and the names in each folder. written: told of each file that is new or changed;
+    taken: of each that is deleted."""
 
     def __init__(self) -> None:
         self.bodies: dict[str, bytes] = {}
         self.names: dict[str, dict[str, None]] = {"": {}}
         self.written: Callable[[str, bytes], None] = lambda path, body: None
+        self.taken: Callable[[str], None] = lambda path: None
 
     def put(self, path: str, body: bytes, once: bool) -> None:
         """Raises FileExistsError."""
@@ -46,6 +48,7 @@ class Disk:
         """Delete a file; folders that are empty then are none any more."""
         if self.bodies.pop(path, None) is None:
             return False
+        self.taken(path)
         while path:
             folder, _, name = path.rpartition("/")
             del self.names[folder][name]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.sim.audience import Audience
 from tests.sim.expected import Configuration
 from tests.sim.kernel import Kernel, Process, SimEvent, SimFuture, SimLock, SimPool
 from tests.sim.oracle import Broken, Oracle
@@ -173,6 +174,16 @@ def test_the_oracle_judges_by_the_configuration_of_an_offset():
     one.topics.switched(("events", 0), "later", 1)
     assert one.topics.belongs["dead_letters"]["events", 0] == {0, 1}
     assert one.topics.belongs["click"]["events", 0] == {2}
+
+
+def test_the_audience_finds_a_version_that_comes_too_early():
+    """TOLD: one before it was not told."""
+    one = Audience()
+    one.committed("order", 1)
+    one.committed("order", 2)
+    assert one.missing() == ["order [1, 2] were not announced"]
+    with pytest.raises(Broken, match="TOLD"):
+        one.hears("order", b'{"version": 2}')
 
 
 class Machine:

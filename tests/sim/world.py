@@ -22,14 +22,17 @@ from exporter.settings.meaning import table_options
 from exporter.settings.model import Settings
 from exporter.stores.stores import STORES
 from exporter.task import build
+from exporter.task.announced import announcing
 from exporter.wal.memory import Memory, MemoryLog
 from exporter.workbench import Workbench, growth_of
 from offsets.intents import WalUnreachable
 from tests.sim import poison as sim_poison
 from tests.sim import rounds as sim_rounds
+from tests.sim.audience import Audience, SimPointers, SimSink
 from tests.sim.broker import Broker, Coordinator, SimMembership, SimTopics, SimWire
 from tests.sim.delta import SimLake
 from tests.sim.features import APP, CONTROL_TOPIC, Features, settings_of
+from tests.sim.janitor import Janitor
 from tests.sim.kernel import Fiber, Kernel, Process, SimThreads
 from tests.sim.mischief import Mischief
 from tests.sim.network import LOG, SERVICES, Network
@@ -80,6 +83,9 @@ class World:
         self.oracle = Oracle(self.disk.bodies, "lake", APP, self.features.told())
         self.slots: list[Slot] = []
         self.broken: Exception | None = None
+        self.audience = Audience()
+        self.oracle.has_rows = self.audience.committed
+        self.janitor = Janitor(self)
         self.quiet = False
         self.changed = False
         self._line = line
@@ -155,6 +161,10 @@ class World:
             "exporter.protocol.gap_rows.GrowingFile": sim_poison.SimGrowing,
             "exporter.protocol.poison.GrowingFile": sim_poison.SimGrowing,
             "exporter.protocol.poison.held_offsets": sim_poison.held_offsets,
+            "exporter.announce.webhook.Webhook": lambda url: SimSink(self.network, self.audience, self.wrong),
+            "exporter.announce.kept.GroupPointers": lambda client, group, topics: SimPointers(
+                self.network, self.audience, self.wrong
+            ),
             "exporter.faults.on_hit": self._mischief.passes,
             "exporter.log.Log.info": self._logged,
             "exporter.log.Log.warning": self._logged,
@@ -187,16 +197,17 @@ class World:
         try:
             self.oracle.written(path, body)
         except Broken as broken:
-            self._wrong(broken)
+            self.wrong(broken)
         if "/_delta_log/" in path and path.endswith(".json"):
             self.say(f"{path.removeprefix('lake/')} is made")
 
-    def _wrong(self, what: Exception) -> None:
+    def wrong(self, what: Exception) -> None:
+        """Something is; the world ends with the first of it."""
         self.say(f"WRONG: {what}")
         self.broken = self.broken or what
 
     def _died(self, fiber: Fiber, error: Exception) -> None:
-        self._wrong(Broken(f"THREADS: {fiber.process}/{fiber.name} has died: {type(error).__name__}: {error}"))
+        self.wrong(Broken(f"THREADS: {fiber.process}/{fiber.name} has died: {type(error).__name__}: {error}"))
         self.broken.__cause__ = error  # type: ignore[union-attr]
 
     def _logged(self, event: Any, **fields: object) -> None:
@@ -223,14 +234,16 @@ class World:
             topics = SimTopics(self.broker, settings.selection, {})
             evolutions, columns = growth_of(settings, configuration)
             bench = Workbench(lake, topics, configuration, evolutions, None, columns)  # type: ignore[arg-type]
-            slot.service = build.build_service(settings, bench)
-            slot.service.run()
+            watch = build.open_watch(settings)
+            slot.service = build.build_service(settings, bench, watch=watch)
+            with announcing(settings, lake.store, watch):
+                slot.service.run()
         except ExporterError as error:
             code, why = error.exit_code, f"{type(error).__name__}: {error.message}"
         self.say(f"exits with {code} {why}")
         self.seen.exits[f"{code} {why.partition(':')[0]}".strip()] += 1
-        if code not in FINE and not self._is_replaced(later, code, why):
-            self._wrong(Broken(f"EXIT: {process} exits with {code}: {why}"))
+        if not self._is_allowed(later, code, why):
+            self.wrong(Broken(f"EXIT: {process} exits with {code}: {why}"))
         self.kernel.kill(process)
         self.kernel.after(0.5 + 4 * self.kernel.rng.random(), self._again, slot, process)
 
@@ -238,6 +251,11 @@ class World:
         """Whether a task was told so rightly: of settings that count no more for some partition."""
         counts = any(records.configuration == self.oracle.topics.wanted for records in self.oracle.topics.of.values())
         return self.changed and not later and code == 70 and "has been replaced by" in why and counts
+
+    def _is_allowed(self, later: bool, code: int, why: str) -> bool:
+        """Whether a task may end so in this world."""
+        is_poison = self.features.poison and code == 70 and "in a row" in why
+        return code in FINE or bool(is_poison) or self._is_replaced(later, code, why)
 
     def _change(self) -> None:
         """The settings are changed: one task after the other is started anew with them, old ones beside new ones."""
@@ -291,8 +309,31 @@ class World:
         self._produce()
         self._kill()
         self.kernel.after(0.5, self._look)
+        if features.swept:
+            self.janitor.begin()
         if features.change:
             self.kernel.after(40.0 + 120.0 * self.kernel.rng.random(), self._change)
+
+    def missing(self) -> list[str]:
+        """What is still to be done."""
+        return [*self.oracle.missing(), *(self.audience.missing() if self.features.announced else ())]
+
+    def _is_clean(self) -> None:
+        """What is announced, and what a sweep leaves behind. Raises Broken."""
+        if self.features.announced and (untold := self.audience.missing()):
+            raise Broken(f"TOLD: {untold[:5]}")
+        if not self.features.swept:
+            return
+        for slot in self.slots:  # nobody stages anything any more
+            if slot.process is not None:
+                self.kernel.kill(slot.process)
+        self.slots.clear()
+        process = self.janitor.sweeps()
+        self.kernel.run(self.kernel.now + 300.0, lambda: not process.fibers)
+        if self.broken is not None:
+            raise self.broken
+        if orphans := self.janitor.orphans():
+            raise Broken(f"SWEEP: {len(orphans)} files are left that nobody can commit: {orphans[:3]}")
 
     def run(self, secs: float, settle_secs: float = 600.0) -> None:
         """Faults for so long, then none, until everything is exported. Raises Broken."""
@@ -306,11 +347,12 @@ class World:
                 weather.refused = weather.lost_reply = weather.late = 0.0
             self.say("no more faults")
             deadline = self.kernel.now + settle_secs
-            while self.broken is None and self.kernel.now < deadline and self.oracle.missing():
+            while self.broken is None and self.kernel.now < deadline and self.missing():
                 self.kernel.run(self.kernel.now + 5.0, stops)
             if self.broken is not None:
                 raise self.broken
             self.oracle.finished()
+            self._is_clean()
 
 
 class _Consumer:
