@@ -6,7 +6,7 @@ a recorded seed with its features stays the history that it was.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -35,6 +35,7 @@ class Features:
     run. second_topic: with as many partitions. transactions, retention, compaction: see producing.py.
     change: what differs in the settings with which all tasks are started again, one after the other.
     announced: somebody is told of new versions. swept: a sweep now and then (janitor.py).
+    restored: a person takes a table back, and repairs that (accident.py).
     poison: whose rounds end on some records: all, weak (poison.py).
     """
 
@@ -65,13 +66,14 @@ class Features:
     poison: str = ""
     announced: bool = False
     swept: bool = False
+    restored: bool = False
 
     @classmethod
     def drawn(cls, seed: int) -> Features:
         """A swarm: each seed has some features and faults, and not others."""
         rng = Random(f"features of {seed}")
         static = rng.random() < 0.25
-        return cls(
+        drawn = cls(
             tasks=rng.choice((1, 2, 3, 3, 4)),
             partitions=rng.choice((1, 2, 4, 6)),
             coordinated=rng.random() < 0.4,
@@ -100,6 +102,8 @@ class Features:
             announced=rng.random() < 0.2,
             swept=rng.random() < 0.3,
         )
+        may_be = not (drawn.change or drawn.retention)
+        return replace(drawn, restored=may_be and rng.random() < 0.3)
 
     @property
     def topics(self) -> tuple[str, ...]:

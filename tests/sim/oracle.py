@@ -38,6 +38,7 @@ class Table:
     removed: set[str] = field(default_factory=set)
     has: dict[Partition, set[int]] = field(default_factory=lambda: defaultdict(set))
     through: int = 0
+    restored: bool = False
     properties: dict[str, str] = field(default_factory=dict)
 
     def live_at(self) -> dict[Partition, tuple[int, int]]:
@@ -95,15 +96,18 @@ class Oracle:
         for action in actions:
             if "remove" in action:
                 table.removed.add(path := unquote(action["remove"]["path"]))
-                partition, offsets = table.live.pop(path)
-                table.has[partition] -= {*offsets}
+                self._removed(name, table, path)
+        restores = any(one.get("commitInfo", {}).get("operation") == "RESTORE" for one in actions)
+        table.restored |= restores or said.get("action") == "rewind"
         for action in actions:
-            if "add" in action:
+            if "add" in action and restores:
+                self._restored(name, table, action["add"])
+            elif "add" in action:
                 self._added(name, table, action["add"], before)
-        if any("add" in action for action in actions):
+        if any("add" in action for action in actions) and said:
             self.has_rows(name, version)
         lives = table.live_at()
-        self._covered(name, table, lived, lives)
+        self._covered(name, table, lived, lives, rewound=said.get("action") == "rewind")
         self._through(name, table, said)
         if name == DEAD_LETTERS:
             self._counted(said)
@@ -134,8 +138,9 @@ class Oracle:
             table.live[path] = partition, ()
             return
         if "condemned" in tags:
-            self._skips(partition, [row["_kafka"]["offset"] for row in json.loads(body)])
-            table.live[path] = partition, ()
+            skips = [row["_kafka"]["offset"] for row in json.loads(body)]
+            self._skips(partition, skips)
+            table.live[path] = partition, tuple(skips)
             return
         offsets = tuple(json.loads(body))
         if [offsets[0], offsets[-1]] != [int(tags["first_offset"]), int(tags["last_offset"])]:
@@ -151,7 +156,7 @@ class Oracle:
         if strange := {*offsets} - self.topics.belongs[name][partition]:
             raise Broken(f"ROUTE: {name} {partition} gets {sorted(strange)[:5]}, which belong elsewhere")
         late = [offset for offset in offsets if self.topics.of[partition].times[offset] <= table.through]
-        if late:
+        if late and not table.restored:
             raise Broken(f"THROUGH: {name} {partition} gets {late[:5]}, not above {table.through}, which it has said")
         table.live[path] = partition, offsets
         table.has[partition] |= {*offsets}
@@ -196,16 +201,39 @@ class Oracle:
             return offset < self.topics.of[partition].first
         return any(first <= offset <= last for first, last in self.gaps[name, partition])
 
+    def _removed(self, name: str, table: Table, path: str) -> None:
+        partition, offsets = table.live.pop(path)
+        if ".condemned." in path:
+            self.skipped[partition] -= {*offsets}
+        else:
+            table.has[partition] -= {*offsets}
+
+    def _restored(self, name: str, table: Table, add: dict[str, Any]) -> None:
+        """A file that is live again: it was looked at when it came."""
+        path, tags = unquote(add["path"]), add["tags"]
+        partition, rows = (tags["topic"], int(tags["partition"])), json.loads(self.bodies[f"{self.root}/{name}/{path}"])
+        if ".condemned." in path:
+            rows = [row["_kafka"]["offset"] for row in rows]
+            self.skipped[partition] |= {*rows}
+        else:
+            table.has[partition] |= {*rows}
+        table.live[path] = partition, tuple(rows)
+
     def _covered(
         self,
         name: str,
         table: Table,
         before: dict[Partition, tuple[int, int]],
         after: dict[Partition, tuple[int, int]],
+        rewound: bool = False,
     ) -> None:
         """COVER and ANCHOR: whatever the commit passes is in the table, or nobody could read it."""
         for partition, (_, now) in after.items():
             old = before.get(partition, (0, -1))[1]
+            if rewound and before.get(partition) != after[partition]:
+                old = -1
+                if kept := sorted(one for one in table.has[partition] if one > now):
+                    raise Broken(f"REWIND: {name} {partition} begins again behind {now}, and has {kept[:5]}")
             if old == now:
                 continue
             if now < old:
@@ -222,9 +250,11 @@ class Oracle:
         """What the commit says of valid_through, and the table's property."""
         texts = said.get("valid_through", ""), table.properties.get("exporter.valid_through", "")
         now, told = ((datetime.fromisoformat(text) - UNIX) // MILLISECOND if text else 0 for text in texts)
-        if now and now < table.through:
+        if now and now < table.through and not table.restored:
             raise Broken(f"THROUGH: {name} goes back from {table.through} to {now}")
         table.through = now or table.through
+        if table.restored:
+            return
         if told > table.through:
             raise Broken(f"THROUGH: the property of {name} says {told}, its commits {table.through}")
 

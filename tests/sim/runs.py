@@ -97,7 +97,8 @@ def _excluded(one: str, other: str) -> bool:
 
 def used(features: Features) -> list[str]:
     """The names of what a world has, beyond a plain one."""
-    found = [f"{name}={value}" for name, value in vars(features).items() if isinstance(value, bool | str) and value]
+    told = {name: value for name, value in vars(features).items() if isinstance(value, bool | str)}
+    found = [f"{name}={value}" for name, value in told.items() if value not in (False, "", "off")]
     found += ["new_types"] if features.new_types else []
     return [*found, *(["tasks=1"] if features.tasks == 1 else [])]
 

@@ -176,6 +176,18 @@ def test_the_oracle_judges_by_the_configuration_of_an_offset():
     assert one.topics.belongs["click"]["events", 0] == {2}
 
 
+def test_the_oracle_finds_a_repair_that_leaves_rows_behind():
+    """REWIND: an epoch begins behind an offset, and the table has a row beyond it."""
+    one = oracle()
+    one.topics.produced(("events", 0), 0, "order")
+    committed(one, 0, 0, "a", "[0]")
+    said = json.dumps({"commitInfo": {"userMetadata": json.dumps({"action": "rewind"})}})
+    closed = '{"txn": {"appId": "sim/events/0/0", "version": 9223372036854775807}}'
+    begun = '{"txn": {"appId": "sim/events/0/1", "version": -1}}'
+    with pytest.raises(Broken, match="REWIND"):
+        one.written("lake/order/_delta_log/00000000000000000001.json", entry(said, closed, begun))
+
+
 def test_the_audience_finds_a_version_that_comes_too_early():
     """TOLD: one before it was not told."""
     one = Audience()

@@ -18,6 +18,7 @@ from unittest.mock import patch
 
 from exporter import clock, threads
 from exporter.errors import ExporterError
+from exporter.faults import Fault, point
 from exporter.settings.meaning import table_options
 from exporter.settings.model import Settings
 from exporter.stores.stores import STORES
@@ -28,6 +29,7 @@ from exporter.workbench import Workbench, growth_of
 from offsets.intents import WalUnreachable
 from tests.sim import poison as sim_poison
 from tests.sim import rounds as sim_rounds
+from tests.sim.accident import Accident
 from tests.sim.audience import Audience, SimPointers, SimSink
 from tests.sim.broker import Broker, Coordinator, SimMembership, SimTopics, SimWire
 from tests.sim.delta import SimLake
@@ -86,6 +88,7 @@ class World:
         self.audience = Audience()
         self.oracle.has_rows = self.audience.committed
         self.janitor = Janitor(self)
+        self.accident = Accident(self)
         self.quiet = False
         self.changed = False
         self._line = line
@@ -149,7 +152,7 @@ class World:
             "exporter.task.build.RoundReader": lambda session, client, room: SimReader(kernel, self.broker, room),
             "exporter.task.build.Membership": self._membership,
             "exporter.task.build.spark": SimpleNamespace(alive=lambda session: True),
-            "exporter.task.build.open_wal": self._log,
+            "exporter.task.build.open_wal": self.open_log,
             "exporter.kafka.static.opened": lambda kind, **options: _Consumer(),
             "exporter.task.coordinating.ControlTopic": lambda options, topic: SimWire(
                 self.broker, topic, kernel.here().process
@@ -165,6 +168,7 @@ class World:
             "exporter.announce.kept.GroupPointers": lambda client, group, topics: SimPointers(
                 self.network, self.audience, self.wrong
             ),
+            "exporter.lake.log_files.LISTED_MAX": 1 << 20,
             "exporter.faults.on_hit": self._mischief.passes,
             "exporter.log.Log.info": self._logged,
             "exporter.log.Log.warning": self._logged,
@@ -181,7 +185,8 @@ class World:
             )
         return SimMembership(coordinator, self.kernel.here().process, wake, min(roll_secs, 30.0))
 
-    def _log(self, settings: Settings, deadline_secs: float = 10.0) -> MemoryLog | None:
+    def open_log(self, settings: Settings, deadline_secs: float = 10.0) -> MemoryLog | None:
+        """A process's end of the write-ahead log, if there is one."""
         if self.features.wal == "off":
             return None
 
@@ -236,6 +241,7 @@ class World:
             bench = Workbench(lake, topics, configuration, evolutions, None, columns)  # type: ignore[arg-type]
             watch = build.open_watch(settings)
             slot.service = build.build_service(settings, bench, watch=watch)
+            point(Fault.AFTER_JOIN)
             with announcing(settings, lake.store, watch):
                 slot.service.run()
         except ExporterError as error:
@@ -245,7 +251,8 @@ class World:
         if not self._is_allowed(later, code, why):
             self.wrong(Broken(f"EXIT: {process} exits with {code}: {why}"))
         self.kernel.kill(process)
-        self.kernel.after(0.5 + 4 * self.kernel.rng.random(), self._again, slot, process)
+        secs = 0.5 + 4 * self.kernel.rng.random()
+        self.kernel.after(secs if code != 70 else 5 * secs, self._again, slot, process)
 
     def _is_replaced(self, later: bool, code: int, why: str) -> bool:
         """Whether a task was told so rightly: of settings that count no more for some partition."""
@@ -255,7 +262,7 @@ class World:
     def _is_allowed(self, later: bool, code: int, why: str) -> bool:
         """Whether a task may end so in this world."""
         is_poison = self.features.poison and code == 70 and "in a row" in why
-        return code in FINE or bool(is_poison) or self._is_replaced(later, code, why)
+        return code in FINE or self.accident.excuses(code) or bool(is_poison) or self._is_replaced(later, code, why)
 
     def _change(self) -> None:
         """The settings are changed: one task after the other is started anew with them, old ones beside new ones."""
@@ -309,6 +316,8 @@ class World:
         self._produce()
         self._kill()
         self.kernel.after(0.5, self._look)
+        if features.restored:
+            self.accident.begin()
         if features.swept:
             self.janitor.begin()
         if features.change:
@@ -316,7 +325,8 @@ class World:
 
     def missing(self) -> list[str]:
         """What is still to be done."""
-        return [*self.oracle.missing(), *(self.audience.missing() if self.features.announced else ())]
+        hurt = ["a table was taken back"] if self.accident.hurt else []
+        return [*hurt, *self.oracle.missing(), *(self.audience.missing() if self.features.announced else ())]
 
     def _is_clean(self) -> None:
         """What is announced, and what a sweep leaves behind. Raises Broken."""
@@ -351,6 +361,8 @@ class World:
                 self.kernel.run(self.kernel.now + 5.0, stops)
             if self.broken is not None:
                 raise self.broken
+            if self.accident.hurt:
+                raise Broken("PROGRESS: no repair comes to an end")
             self.oracle.finished()
             self._is_clean()
 
