@@ -89,6 +89,14 @@ class Accident:
     def _repairs(self) -> None:
         process = Process(self._world.kernel, "repair")
         self._world.kernel.started(process, "main", self._repair)
+        self._look(process)
+
+    def _look(self, process: Process) -> None:
+        """Whoever sees that the repair was killed starts it again."""
+        if not process.alive:
+            self._repairs()
+        elif self.hurt:
+            self._world.kernel.after(10.0, self._look, process)
 
     def _repair(self) -> None:
         """`exporter repair --rewind --apply`, begun anew until it says that all is well."""

@@ -114,7 +114,8 @@ class Features:
     def points(self) -> tuple[str, ...]:
         """Fault points that are passed in such a world only."""
         of_gaps = ("after_gap_row", "after_gap_move") if self.retention else ()
-        return (*of_gaps, *(("after_seal",) if self.change else ()))
+        of_repairs = ("after_repair",) if self.restored else ()
+        return (*of_gaps, *of_repairs, *(("after_seal",) if self.change else ()))
 
     def told(self, later: bool = False) -> Configuration:
         """What decides where a record goes, as the oracle knows it. later: after the change."""

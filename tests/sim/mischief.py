@@ -19,6 +19,10 @@ POINTS = (
 """Where the code under test passes a fault point in any such world."""
 
 
+RARE = 5
+"""So many times as often a kill waits at a point that is passed in few worlds."""
+
+
 class Mischief:
     """One world's."""
 
@@ -58,7 +62,7 @@ class Mischief:
             return
         drawn = rng.random()
         if drawn < 0.35:
-            self._armed = rng.choice((*POINTS, *features.points)), rng.choice((1, 1, 1, 2, 5))
+            self._armed = rng.choice((*POINTS, *features.points * RARE)), rng.choice((1, 1, 1, 2, 5))
         elif drawn < 0.7 or not (features.sleeps or features.cuts or features.sigterms):
             world.say(f"{slot.process} is killed")
             world.seen.kills["at any moment"] += 1

@@ -60,7 +60,7 @@ class Runs:
 
     def _covered(self) -> str:
         """What such worlds can meet and these have not: fault points, and pairs of features."""
-        points = {*POINTS, *(one for change in CHANGES for one in Features(retention=True, change=change).points)}
+        points = {*POINTS, *Features(retention=True, restored=True, change=CHANGES[0]).points}
         names = [*self.features]
         pairs = {frozenset(pair) for pair in combinations(names, 2) if not _excluded(*pair)}
         never, unkilled = sorted(points - self.seen.points.keys()), sorted(points - self.seen.kills.keys())
@@ -91,8 +91,9 @@ class Runs:
 
 
 def _excluded(one: str, other: str) -> bool:
-    """Whether no world has both: two values of one feature."""
-    return one.partition("=")[0] == other.partition("=")[0]
+    """Whether no world has both: two values of one feature, or what features.py keeps apart."""
+    names = {one.partition("=")[0], other.partition("=")[0]}
+    return len(names) == 1 or ("restored" in names and bool(names & {"change", "retention"}))
 
 
 def used(features: Features) -> list[str]:
