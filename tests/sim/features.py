@@ -37,6 +37,7 @@ class Features:
     announced: somebody is told of new versions. swept: a sweep now and then (janitor.py).
     restored: a person takes a table back, and repairs that (accident.py).
     poison: whose rounds end on some records: all, weak (poison.py).
+    slow: that a call takes seconds.
     """
 
     tasks: int = 3
@@ -67,6 +68,7 @@ class Features:
     announced: bool = False
     swept: bool = False
     restored: bool = False
+    slow: float = 0.002
 
     @classmethod
     def drawn(cls, seed: int) -> Features:
@@ -101,6 +103,7 @@ class Features:
             poison=rng.choice(("", "", "", "all", "weak")),
             announced=rng.random() < 0.2,
             swept=rng.random() < 0.3,
+            slow=rng.choice((0.002, 0.002, 0.03)),
         )
         may_be = not (drawn.change or drawn.retention)
         return replace(drawn, restored=may_be and rng.random() < 0.3)

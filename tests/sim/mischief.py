@@ -61,9 +61,11 @@ class Mischief:
         if slot.process is None or not slot.process.alive:
             return
         drawn = rng.random()
+        if world.calm:  # nothing that ends one
+            drawn = 0.7 + 0.2 * drawn
         if drawn < 0.35:
             self._armed = rng.choice((*POINTS, *features.points * RARE)), rng.choice((1, 1, 1, 2, 5))
-        elif drawn < 0.7 or not (features.sleeps or features.cuts or features.sigterms):
+        elif drawn < 0.7 or not (world.calm or features.sleeps or features.cuts or features.sigterms):
             world.say(f"{slot.process} is killed")
             world.seen.kills["at any moment"] += 1
             kernel.kill(slot.process)
@@ -78,7 +80,7 @@ class Mischief:
             world.say(f"{who or 'everybody'} reaches the {service} no more for {secs:.1f} s")
             world.seen.faults[f"cut off from {service}"] += 1
             world.network.cut_off(who, service, secs)
-        elif features.sigterms and slot.service is not None:
+        elif features.sigterms and slot.service is not None and not world.calm:
             world.say(f"{slot.process} gets SIGTERM")
             world.seen.faults["SIGTERM"] += 1
             slot.service.stop()

@@ -36,6 +36,7 @@ from tests.sim.delta import SimLake
 from tests.sim.features import APP, CONTROL_TOPIC, Features, settings_of
 from tests.sim.janitor import Janitor
 from tests.sim.kernel import Fiber, Kernel, Process, SimThreads
+from tests.sim.ledger import Ledger
 from tests.sim.mischief import Mischief
 from tests.sim.network import LOG, SERVICES, Network
 from tests.sim.oracle import Broken, Oracle
@@ -43,8 +44,13 @@ from tests.sim.producing import Producing
 from tests.sim.rounds import SimReader
 from tests.sim.store import SCHEME, Disk, SimStore, There
 
-FINE = (0, 69, 75)
-"""Exit codes of a task that may be started again; any other is a fault here, where nobody has touched the tables."""
+FINE = (0, 69)
+"""Exit codes of a task that may be started again; 75, too, where somebody switches or repairs: else no other task is
+ever in the way three times."""
+
+
+CALM_SECS = 90.0
+"""For so long before the end of all faults no task is started anew: what one has forgotten then stays forgotten."""
 
 
 @dataclass
@@ -83,13 +89,15 @@ class World:
         self.broker = Broker(self.kernel, self.network)
         self.memory: Memory | None = None
         self.oracle = Oracle(self.disk.bodies, "lake", APP, self.features.told())
+        self.ledger = Ledger(self)
+        self.broker.group_offsets = self.ledger.group
         self.slots: list[Slot] = []
         self.broken: Exception | None = None
         self.audience = Audience()
         self.oracle.has_rows = self.audience.committed
         self.janitor = Janitor(self)
         self.accident = Accident(self)
-        self.quiet = False
+        self.calm = self.quiet = False
         self.changed = False
         self._line = line
         self._mischief = Mischief(self)
@@ -99,8 +107,8 @@ class World:
         self.kernel.died = self._died
         for service in SERVICES:
             weather = self.network.weather[service]
-            weather.refused, weather.lost_reply, weather.late = (
-                self.features.refused, self.features.lost_reply, self.features.late,
+            weather.refused, weather.lost_reply, weather.late, weather.slow = (
+                self.features.refused, self.features.lost_reply, self.features.late, self.features.slow,
             )  # fmt: skip
 
     def say(self, what: str) -> None:
@@ -203,8 +211,10 @@ class World:
             self.oracle.written(path, body)
         except Broken as broken:
             self.wrong(broken)
-        if "/_delta_log/" in path and path.endswith(".json"):
+        folder, log, name = path.removeprefix("lake/").partition("/_delta_log/")
+        if log and name.endswith(".json"):
             self.say(f"{path.removeprefix('lake/')} is made")
+            self.ledger.written(folder, int(name.removesuffix(".json")), body)
 
     def wrong(self, what: Exception) -> None:
         """Something is; the world ends with the first of it."""
@@ -224,7 +234,7 @@ class World:
 
     def _start(self, slot: Slot) -> None:
         """Start a task of the group, as a scheduler does."""
-        slot.starts += 1
+        slot.starts, slot.service = slot.starts + 1, None
         process = slot.process = Process(self.kernel, f"{slot.name}.{slot.starts}")
         self.kernel.started(process, "main", lambda: self._task(slot, process))
 
@@ -261,8 +271,10 @@ class World:
 
     def _is_allowed(self, later: bool, code: int, why: str) -> bool:
         """Whether a task may end so in this world."""
-        is_poison = self.features.poison and code == 70 and "in a row" in why
-        return code in FINE or self.accident.excuses(code) or bool(is_poison) or self._is_replaced(later, code, why)
+        is_poison = bool(self.features.poison) and code == 70 and "in a row" in why
+        others = code == 75 and bool(self.features.change or self.features.restored)
+        excused = others or is_poison or self.accident.excuses(code)
+        return code in FINE or excused or self._is_replaced(later, code, why)
 
     def _change(self) -> None:
         """The settings are changed: one task after the other is started anew with them, old ones beside new ones."""
@@ -274,9 +286,13 @@ class World:
 
     def _renew(self, slot: Slot) -> None:
         slot.later = True
-        if slot.process is not None and slot.process.alive and slot.service is not None:
-            self.say(f"{slot.process} gets SIGTERM, to be started with the new settings")
-            slot.service.stop()
+        if slot.process is None or not slot.process.alive:
+            return
+        if slot.service is None:  # it has just begun, with the settings of before
+            self.kernel.after(1.0, self._renew, slot)
+            return
+        self.say(f"{slot.process} gets SIGTERM, to be started with the new settings")
+        slot.service.stop()
 
     def _again(self, slot: Slot, process: Process) -> None:
         """The scheduler sees that a task is gone."""
@@ -288,6 +304,7 @@ class World:
         for slot in self.slots:
             if slot.process is not None and not slot.process.alive and self.kernel.rng.random() < 0.3:
                 self._start(slot)
+        self.ledger.look()
         self.kernel.after(0.5, self._look)
 
     def _produce(self) -> None:
@@ -326,7 +343,8 @@ class World:
     def missing(self) -> list[str]:
         """What is still to be done."""
         hurt = ["a table was taken back"] if self.accident.hurt else []
-        return [*hurt, *self.oracle.missing(), *(self.audience.missing() if self.features.announced else ())]
+        told = self.audience.missing() if self.features.announced else ()
+        return [*hurt, *self.oracle.missing(), *told, *self.ledger.missing()]
 
     def _is_clean(self) -> None:
         """What is announced, and what a sweep leaves behind. Raises Broken."""
@@ -350,11 +368,14 @@ class World:
         with self.entered():
             self.begin()
             stops = lambda: self.broken is not None  # noqa: E731
+            self.kernel.run(secs - min(CALM_SECS, secs / 2), stops)
+            self.calm = True
+            self._mischief.ends()
             self.kernel.run(secs, stops)
             self.quiet = True
             self._mischief.ends()
             for weather in self.network.weather.values():
-                weather.refused = weather.lost_reply = weather.late = 0.0
+                weather.refused = weather.lost_reply = weather.late = weather.slow = 0.0
             self.say("no more faults")
             deadline = self.kernel.now + settle_secs
             while self.broken is None and self.kernel.now < deadline and self.missing():
@@ -364,6 +385,7 @@ class World:
             if self.accident.hurt:
                 raise Broken("PROGRESS: no repair comes to an end")
             self.oracle.finished()
+            self.ledger.finished()
             self._is_clean()
 
 
