@@ -165,11 +165,11 @@ def test_markers_ride_in_a_round_where_a_commit_of_their_type_is_made_anyway() -
     assert due_writers(WRITERS, {}, LIMITS, 10.0, 100.0, asked)["click"] == [OTHER.key], "its heartbeat is due"
 
 
-def test_without_a_round_what_is_due_is_what_it_always_was() -> None:
-    """By age, by heartbeats, all of it for a flush, and what leaves at once."""
+def test_without_a_round_age_and_heartbeats_say_what_is_due() -> None:
+    """By age with the type's markers, by heartbeats, all of it for a flush, and what leaves at once."""
     nothing = Occasion()
     assert due_writers(WRITERS, {}, LIMITS, 60.0, 100.0, nothing) == {}
-    assert due_writers(WRITERS, {}, LIMITS, 60.0, 110.0, nothing) == {"order": [STAGED.key]}
+    assert due_writers(WRITERS, {}, LIMITS, 60.0, 110.0, nothing) == {"order": [STAGED.key, IDLE.key]}
     assert due_writers(WRITERS, {}, LIMITS, 10.0, 100.0, nothing) == {"order": [IDLE.key], "click": [OTHER.key]}
     flushed = due_writers(WRITERS, {}, LIMITS, 0.0, 100.0, Occasion(flushing=True))
     assert flushed == due_writers({}, WRITERS, LIMITS, 60.0, 100.0, nothing)
