@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -69,13 +69,19 @@ def edits_of(lines: list[str], of: Mapping[str, tuple[Edit, ...]]) -> Iterator[E
 
 
 class Changes(dict[str, tuple[Edit, ...]]):
-    """Entry -> its changes, each made when it is first asked for, whatever the order of the entries."""
+    """Entry -> its changes, each made when it is first asked for, whatever the order of the entries.
 
-    def __init__(self, entries: Mapping[str, list[str]]) -> None:
+    beside: those of another file, which an entry may be like.
+    """
+
+    def __init__(self, entries: Mapping[str, list[str]], beside: Changes | None) -> None:
         super().__init__()
         self.entries = entries
+        self.beside = beside
 
     def __missing__(self, name: str) -> tuple[Edit, ...]:
+        if name not in self.entries and self.beside is not None:
+            return self.beside[name]
         self[name] = made = tuple(edits_of(self.entries[name], self))
         return made
 
@@ -87,11 +93,25 @@ def scope_of(text: str) -> dict[str, Any]:
     return {str(one.arg): ast.literal_eval(one.value) for one in keywords}
 
 
-def mutants_of(text: str) -> Iterator[Mutant]:
-    """The mutants of a text like mutants.txt. ValueError if an entry cannot be read, or a name is there twice."""
-    entries = [one.splitlines() for one in text.split("\n\n") if not one.startswith("#")]
-    changes = Changes({head.partition(":")[0]: [line[4:] for line in lines] for head, _, *lines in entries})
-    if len(changes.entries) < len(entries):
+def entries_of(text: str) -> list[list[str]]:
+    """The lines of each entry of a text like mutants.txt."""
+    return [one.splitlines() for one in text.split("\n\n") if not one.startswith("#")]
+
+
+def changes_of(entries: Iterable[list[str]], beside: Changes | None = None) -> Changes:
+    """Of all entries, by their names. beside: of those of another text, which they may be like."""
+    return Changes({head.partition(":")[0]: [line[4:] for line in lines] for head, _, *lines in entries}, beside)
+
+
+def mutants_of(text: str, beside: Changes | None = None) -> Iterator[Mutant]:
+    """The mutants of a text like mutants.txt. ValueError if an entry cannot be read, or a name is there twice.
+
+    beside: as in changes_of().
+    """
+    entries = entries_of(text)
+    changes = changes_of(entries, beside)
+    known = () if beside is None else beside.entries.keys()
+    if len(changes.entries) < len(entries) or changes.entries.keys() & {*known}:
         raise ValueError("a name is there twice")
     for head, rule, *_ in entries:
         read = HEAD.fullmatch(head)
@@ -110,22 +130,37 @@ def run(mutant: Mutant, states_max: int = STATES_MAX) -> dict[str, Any]:
     """Search the mutant in a process of its own. Raises ValueError if what it changes is not there exactly once."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        edited = {Path(one.file) for one in mutant.edits}
-        for path in map(Path, ("exporter", "offsets", "tests/model", DAYS)):
-            (root / path).parent.mkdir(exist_ok=True, parents=True)
-            link(path, root, edited)
+        copy(mutant, ("exporter", "offsets", "tests/model", str(DAYS)), root)
         shutil.copy(REPOSITORY / NAMES_TESTS, root / NAMES_TESTS.name)
-        for one in mutant.edits:
-            change(one, root / one.file)
-        request = json.dumps({"world": mutant.world, "scope": mutant.scope, "states_max": states_max, "root": folder})
-        done = subprocess.run(
-            [sys.executable, "-S", "-m", "tests.model.mutant_run", request],
-            cwd=root,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join([folder, *PACKAGES]), "PYTHONDONTWRITEBYTECODE": "1"},
-            capture_output=True,
-            text=True,
-            timeout=200,
-        )
+        request = {"world": mutant.world, "scope": mutant.scope, "states_max": states_max, "root": folder}
+        return searched(mutant, "tests.model.mutant_run", root, request, 200)
+
+
+def copy(mutant: Mutant, paths: Iterable[str], root: Path) -> None:
+    """Put paths of the repository below root as the mutant has them. Raises ValueError as `run`."""
+    edited = {Path(one.file) for one in mutant.edits}
+    for path in map(Path, paths):
+        (root / path).parent.mkdir(exist_ok=True, parents=True)
+        link(path, root, edited)
+    for one in mutant.edits:
+        change(one, root / one.file)
+
+
+def searched(mutant: Mutant, module: str, root: Path, request: Mapping[str, Any], secs: float) -> dict[str, Any]:
+    """What a module of the copy says of the request, in a process that gets so many seconds."""
+    done = subprocess.run(
+        [sys.executable, "-S", "-m", module, json.dumps(request)],
+        cwd=root,
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(root), *PACKAGES]),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONHASHSEED": "0",
+        },
+        capture_output=True,
+        text=True,
+        timeout=secs,
+    )
     if done.returncode:
         raise RuntimeError(f"{mutant.name}: {done.stderr}")
     return dict(json.loads(done.stdout))

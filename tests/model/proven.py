@@ -13,9 +13,11 @@ import ast
 import functools
 import hashlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from os import cpu_count
+from pathlib import Path
 
 from tests.model.mutant_run import names_of
 from tests.model.mutants import MUTANTS, NAMES_TESTS, REPOSITORY, STATES_MAX, Mutant, run
@@ -68,17 +70,45 @@ def read_by(kind: str) -> tuple[str, ...]:
     return tuple(sorted(seen))
 
 
-def digest(mutant: Mutant) -> str:
-    """Of all that the outcome of its search depends on."""
-    whole = hashlib.sha256(repr((mutant.edits, sorted(mutant.expected), mutant.scope, STATES_MAX)).encode())
-    for file in read_by(mutant.world):
-        whole.update(f"\0{file}\0".encode() + text_of(file))
-    return f"{mutant.name} {whole.hexdigest()}"
+@dataclass(frozen=True, eq=False)
+class Proofs:
+    """A file of digests, a line for each mutant. read: the files that its search depends on. more: what else it does.
 
+    judge: searches one; AssertionError if that is not what is expected of it.
+    """
 
-@functools.cache
-def proven() -> frozenset[str]:
-    return frozenset(PROVEN.read_text().splitlines() if PROVEN.exists() else ())
+    file: Path
+    mutants: Collection[Mutant]
+    read: Callable[[Mutant], Collection[str]]
+    judge: Callable[[Mutant], object]
+    more: object = ""
+
+    def digest(self, mutant: Mutant) -> str:
+        """Of all that the outcome of its search depends on."""
+        whole = hashlib.sha256(repr((mutant.edits, sorted(mutant.expected), mutant.scope, self.more)).encode())
+        for file in self.read(mutant):
+            whole.update(f"\0{file}\0".encode() + text_of(file))
+        return f"{mutant.name} {whole.hexdigest()}"
+
+    @functools.cached_property
+    def proven(self) -> frozenset[str]:
+        return frozenset(self.file.read_text().splitlines() if self.file.exists() else ())
+
+    def left(self) -> list[Mutant]:
+        """Those that the file does not have as they are."""
+        return [mutant for mutant in self.mutants if self.digest(mutant) not in self.proven]
+
+    def prove(self, at_a_time: int) -> int:
+        """Search what is left, then write the file; how many that were.
+
+        Ends with the first mutant that is not what is expected of it; the file is then as it was.
+        """
+        left = self.left()
+        with ThreadPoolExecutor(at_a_time) as pool:
+            for _ in pool.map(self.judge, left):
+                pass
+        self.file.write_text("".join(f"{self.digest(one)}\n" for one in sorted(self.mutants, key=lambda one: one.name)))
+        return len(left)
 
 
 def judge(mutant: Mutant) -> str:
@@ -93,14 +123,13 @@ def judge(mutant: Mutant) -> str:
     return str(found["text"])
 
 
+PROOFS = Proofs(PROVEN, MUTANTS, lambda mutant: read_by(mutant.world), judge, STATES_MAX)
+
+
 def main() -> None:
-    """Ends with the first mutant that is not what is expected of it; the file is then as it was."""
-    left = [mutant for mutant in MUTANTS if digest(mutant) not in proven()]
-    with ThreadPoolExecutor(cpu_count()) as pool:
-        for _ in pool.map(judge, left):
-            pass
-    PROVEN.write_text("".join(f"{digest(mutant)}\n" for mutant in sorted(MUTANTS, key=lambda one: one.name)))
-    sys.stdout.write(f"{len(left)} of {len(MUTANTS)} searched\n")
+    """As Proofs.prove."""
+    left = PROOFS.prove(cpu_count() or 1)
+    sys.stdout.write(f"{left} of {len(MUTANTS)} searched\n")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from tests.model.evolve_world import EvolveScope, EvolveWorld
 from tests.model.facts import WORLDS, WorldScope
 from tests.model.mutant_run import begun, search, stubbed, world_of
 from tests.model.mutants import MUTANTS, NOTHING, Mutant, run
-from tests.model.proven import digest, judge, proven
+from tests.model.proven import PROOFS, judge
 from tests.model.restore_world import REPAIR, STARTS
 from tests.model.search import Search
 from tests.model.test_invariants import rows
@@ -185,7 +185,7 @@ def test_each_rule_taken_out_is_missed_or_held_twice(mutant: Mutant) -> None:
 
     Searched are those of README.md's table, and all that are not proven as they are now.
     """
-    if mutant.name not in INVARIANTS and digest(mutant) in proven():
+    if mutant.name not in INVARIANTS and PROOFS.digest(mutant) in PROOFS.proven:
         pytest.skip("searched before, and nothing that it reads has changed")
     print(f"\n{mutant.rule}\n{judge(mutant)}")
 
@@ -203,15 +203,15 @@ def test_a_mutant_is_proven_no_more_once_anything_that_its_search_reads_has_chan
     """Its own text, what is expected of it, the module that it edits, a module far below, the world, the search."""
     edit = Edit("exporter.core.writers.drop", "drop", "filtered=0")
     mutant = Mutant("one", "a rule", (edit,), frozenset({"ONCE"}), {}, "pair")
-    before = digest(mutant)
+    before = PROOFS.digest(mutant)
     real = proven_module.text_of
     for file in ("exporter/core/writers.py", "offsets/ranges.py", "tests/model/pair_world.py", "tests/model/search.py"):
         with monkeypatch.context() as patch:
             patch.setattr(proven_module, "text_of", lambda one, of=file: real(one) + b"\n" * (one == of))
-            assert digest(mutant) != before, file
+            assert PROOFS.digest(mutant) != before, file
     for other in (replace(mutant, edits=()), replace(mutant, expected=NOTHING), replace(mutant, scope={"late": True})):
-        assert digest(other) != before
-    assert digest(mutant) == before
+        assert PROOFS.digest(other) != before
+    assert PROOFS.digest(mutant) == before
 
 
 def test_a_mutant_whose_rule_is_gone_fails_loudly() -> None:
