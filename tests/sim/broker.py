@@ -204,11 +204,17 @@ class SimMembership:
 
     def commit(self, next_offsets: Mapping[TopicPartition, int]) -> str:
         broker = self.coordinator.broker
+
+        def answer() -> str:
+            if self not in self.coordinator.members:
+                return "UnknownMemberIdError"  # as brokers do: who was thrown out overwrites nothing
+            broker.group_offsets.update(next_offsets)
+            return ""
+
         try:
-            broker.asked(lambda: broker.group_offsets.update(next_offsets))
+            return str(broker.asked(answer))
         except BrokerSilent as error:
             return str(error)
-        return ""
 
     def is_spare(self) -> bool:
         return not self.has

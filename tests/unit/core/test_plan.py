@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exporter.core.plan import PROBE_RECORDS, Budget, expected, plan_round, spare
+from exporter.core.routing import DEAD_LETTERS
 from exporter.core.writers import Fragment, Parked, PartitionPlan, Writer, WriterKey, drop, integrate
 from offsets.ranges import TopicPartition
 
@@ -204,3 +205,15 @@ def test_what_is_dropped_meanwhile_discards_both_rounds():
         assert list(found.discarded) == ["A"]
         after = found.writers
     assert {key.event_type: one.frontier for key, one in after.items()} == {"A": 0, "B": 99}
+
+
+def test_parked_dead_letters_catch_up_no_further_than_the_others_are() -> None:
+    """They alone pass records of types that nobody has met, and such a type is anchored where they are (4.7)."""
+    parked = Parked("x", 0.0)
+    dead_letters = writer(DEAD_LETTERS, 3, parked=parked)
+    (plan,) = plan_round(writers(writer("A", 50), dead_letters), {T0: 100}, PLENTY, 1.0)
+    assert (plan.start, plan.end, plan.parked) == (4, 51, parked)
+    (plan,) = plan_round(writers(writer("A", 50), replace(dead_letters, frontier=50)), {T0: 100}, PLENTY, 1.0)
+    assert (plan.start, plan.end, plan.parked) == (51, 100, None)
+    (plan,) = plan_round(writers(dead_letters), {T0: 100}, PLENTY, 1.0)
+    assert (plan.start, plan.end) == (4, 100)
