@@ -10,26 +10,22 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import resource
 import sys
 import time
 from functools import cache
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
 from exporter.core.routing import Routing
-from exporter.settings.load import load
 from exporter.settings.model import Settings
 from exporter.task.service import Service
-from exporter.workbench import parse_schemas, routing
 from offsets.ranges import TopicPartition
 from tests.sim.expected import Configuration
-from tests.sim.features import APP, CONTROL_TOPIC, DAYS, TOPIC, Features
+from tests.sim.features import APP, CONTROL_TOPIC, DAYS, TOPIC, Features, loaded
 from tests.sim.oracle import Oracle
 from tests.sim.producing import of
+from tests.sim.runs import in_one_order
 from tests.sim.store import SCHEME
 from tests.sim.world import World
 
@@ -91,12 +87,7 @@ def settings_of(features: Features, share: str = "", types: int = 0) -> tuple[Se
     lines += ["[type_from]", 'kind = "json"', 'name = "type"', "[event_time]", 'kind = "record"']
     for number in range(types):
         lines += [f"[types.type{number}]", 'columns = "id BIGINT"']
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "exporter.toml"
-        path.write_text("\n".join(lines))
-        settings = load(path, {}, {})
-    declared = {name: table.columns for name, table in settings.types.items() if table.columns}
-    return settings, routing(settings, parse_schemas(declared))
+    return loaded(lines)
 
 
 def measured(types: int, features: Features, minutes: float, every_secs: float) -> dict[str, Any]:
@@ -114,7 +105,7 @@ def measured(types: int, features: Features, minutes: float, every_secs: float) 
 
     began = time.perf_counter()
     with (
-        patch("tests.sim.world.settings_of", lambda features, share="", **_: settings_of(features, share, types)),
+        patch("tests.sim.world.settings_of", lambda features, share="", later=False: settings_of(features, share, types)),
         patch.object(Service, "_tick", timed),
         world.entered(),
     ):
@@ -166,7 +157,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    if os.environ.get("PYTHONHASHSEED") != "0":
-        again = [sys.executable, "-m", "tests.sim.scale", *sys.argv[1:]]
-        os.execve(sys.executable, again, {**os.environ, "PYTHONHASHSEED": "0"})
+    in_one_order("tests.sim.scale")
     sys.exit(main())

@@ -281,3 +281,16 @@ def test_pools_events_locks_and_futures_are_as_those_of_python():
         machine.said.append(f"{kernel.now:.0f}")
 
     assert machine.runs(main) == ["3"]
+
+
+def test_what_an_export_asks_for_is_counted():
+    """The handbook names the command (sizing.md). A commit a table, task and roll, no more."""
+    command = [sys.executable, "-m", "tests.sim.scale"]
+    for name, value in {"tasks": 2, "partitions": 4, "types": 2, "minutes": 5}.items():
+        command += [f"--{name}", str(value)]
+    environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=300)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["requests/h"]["store: write"] > told["commits/h"] > 0
+    assert told["commits/h and table"] <= 2 * 60 * 1.2
