@@ -18,8 +18,6 @@ class Thread(Protocol):
 
     def join(self, timeout: float | None = None) -> None: ...
 
-    def is_alive(self) -> bool: ...
-
 
 class Threads:
     """The threads of this process, as Python has them."""

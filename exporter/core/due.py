@@ -44,9 +44,10 @@ def due_writers(
         rolled = rolls(writers, limits, now, flushing or occasion.asked)
         for name, due in rolled.items():
             fresh[name] += due
-        soon = frozenset(name for name, due in rolled.items() if RollReason.AGE in due.values())
         if (occasion.asked or limits.together) and not flushing:
             soon = _in_company(writers, fresh, occasion)
+        else:
+            soon = frozenset(name for name, due in rolled.items() if RollReason.AGE in due.values())
         for name, idle in heartbeat.markers_due(writers, 0.0 if flushing else idle_secs, now, soon).items():
             fresh[name] += idle
     return fresh

@@ -93,8 +93,10 @@ def _plan_partition(writers: Sequence[Writer], tp: TopicPartition, end: int, now
     """The catch-up of a parked type whose time has come, else the common plan; None if nothing is new."""
     listed = [writer for writer in writers if writer.parked is None]
     for writer in writers:
+        if writer.parked is None or writer.parked.retry_at > now:
+            continue
         through = _caught_up(writer, listed, end)
-        if writer.parked is not None and writer.parked.retry_at <= now and writer.frontier + 1 < through:
+        if writer.frontier + 1 < through:
             listed, end = [writer], through
             break
     if not listed:

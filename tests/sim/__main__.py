@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import time
 
 from tests.sim.features import Features
-from tests.sim.runs import Runs, shrunk, timeline
+from tests.sim.runs import Runs, in_one_order, shrunk, timeline
 
 
 def main() -> int:
@@ -38,7 +37,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    if os.environ.get("PYTHONHASHSEED") != "0":  # sets of texts are then gone through in one order in all processes
-        again = [sys.executable, "-m", "tests.sim", *sys.argv[1:]]
-        os.execve(sys.executable, again, {**os.environ, "PYTHONHASHSEED": "0"})
+    in_one_order("tests.sim")
     sys.exit(main())

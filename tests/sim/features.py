@@ -6,6 +6,7 @@ a recorded seed with its features stays the history that it was.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -165,6 +166,11 @@ def settings_of(features: Features, share: str = "", later: bool = False) -> tup
     lines += ["[type_from]", 'kind = "json"', 'name = "type"', "[event_time]", 'kind = "record"']
     for name in told.declared:
         lines += [f"[types.{name}]", 'columns = "id BIGINT"']
+    return loaded(lines)
+
+
+def loaded(lines: Sequence[str]) -> tuple[Settings, Routing]:
+    """The settings of a file of these lines, and what follows from them for records."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "exporter.toml"
         path.write_text("\n".join(lines))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import heapq
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from concurrent.futures import Executor, Future
 from contextlib import AbstractContextManager
 from random import Random
@@ -344,9 +344,6 @@ class SimThread:
         self._kernel = kernel
         self._fiber = fiber
 
-    def is_alive(self) -> bool:
-        return not self._fiber.dead
-
     def join(self, timeout: float | None = None) -> None:
         deadline = None if timeout is None else self._kernel.now + timeout
         while not self._fiber.dead and (deadline is None or self._kernel.now < deadline):
@@ -373,8 +370,3 @@ class SimThreads(Threads):
 
     def wait(self, running: Collection[Future[Any]], secs: float) -> None:
         waited_for(running, self._kernel, secs)
-
-
-def drawn(rng: Random, of: Iterable[Any]) -> Any:
-    """One of them, whichever; they are put in order first, so that the same seed draws the same."""
-    return rng.choice(sorted(of))

@@ -17,8 +17,6 @@ POINTS = (
     "before_wal_completed", "after_wal_completed", "before_group_offset", "after_group_offset", "in_lease_renewal",
 )  # fmt: skip
 """Where the code under test passes a fault point in any such world."""
-
-
 RARE = 5
 """So many times as often a kill waits at a point that is passed in few worlds."""
 

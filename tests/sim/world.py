@@ -47,8 +47,6 @@ from tests.sim.store import SCHEME, Disk, SimStore, There
 FINE = (0, 69)
 """Exit codes of a task that may be started again; 75, too, where somebody switches or repairs: else no other task is
 ever in the way three times."""
-
-
 CALM_SECS = 90.0
 """For so long before the end of all faults no task is started anew: what one has forgotten then stays forgotten."""
 
