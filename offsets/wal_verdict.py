@@ -143,14 +143,18 @@ def _of_live_epoch(table: TableSays, intents: Iterable[Intent]) -> tuple[Intent,
 
 
 def judge(
-    table: TableSays, intents: Sequence[Intent], own: str = "", routing: str = "", live: Collection[str] = ()
+    table: TableSays,
+    intents: Sequence[Intent],
+    under_way: Collection[str] = (),
+    routing: str = "",
+    live: Collection[str] = (),
 ) -> LogVerdict:
     """The verdict on one (event type, topic partition) of one app.
 
-    intents: what the log holds of it, of all epochs. own: this process's owner name; it settles its started intents
-    itself. routing: its fingerprint. live: owners that have been seen at work since.
+    intents: what the log holds of it, of all epochs. under_way: ids of commits that this process settles itself.
+    routing: its fingerprint. live: owners that have been seen at work since.
     """
-    judged = [*_table_alone(table, bool(intents)), *(_intent(table, one, own, routing, live) for one in intents)]
+    judged = [*_table_alone(table, bool(intents)), *(_intent(table, one, under_way, routing, live) for one in intents)]
     return LogVerdict(tuple(sorted(judged, key=lambda one: -GRAVITY[one.verdict])))
 
 
@@ -164,7 +168,9 @@ def _table_alone(table: TableSays, logged: bool) -> Iterator[Judged]:
         yield Judged(Ruling.AGREE, "neither knows of anything")
 
 
-def _intent(table: TableSays, one: Intent, own: str, routing: str, live: Collection[str]) -> Judged:
+def _intent(
+    table: TableSays, one: Intent, under_way: Collection[str], routing: str, live: Collection[str]
+) -> Judged:
     at = table.position
     if one.key.epoch < (at.epoch if at is not None else table.epoch):
         return Judged(Ruling.IGNORED, f"epoch {one.key.epoch} is closed", one)
@@ -179,7 +185,7 @@ def _intent(table: TableSays, one: Intent, own: str, routing: str, live: Collect
         return Judged(Ruling.ROLLED_BACK, f"the table is in epoch {at.epoch}, the log in {one.key.epoch}", one)
     if one.state is IntentState.COMPLETED:
         return _completed(table, at, one)
-    return _started(table, at, one, own, routing, live)
+    return _started(table, at, one, under_way, routing, live)
 
 
 def _completed(table: TableSays, at: Position, one: Intent) -> Judged:
@@ -192,13 +198,13 @@ def _completed(table: TableSays, at: Position, one: Intent) -> Judged:
 
 
 def _started(
-    table: TableSays, at: Position, one: Intent, own: str, routing: str, live: Collection[str]
+    table: TableSays, at: Position, one: Intent, under_way: Collection[str], routing: str, live: Collection[str]
 ) -> Judged:
     version = table.landed.get(one.commit_id)
     if one.expected > at.offset or (version is not None and one.new > at.offset):
         says = f"the table is at {at}, {one.owner} had it at {_through(one)}: {_missing(at, one)}"
         return Judged(Ruling.ROLLED_BACK, says, one)
-    if one.owner == own:
+    if one.commit_id in under_way:
         return Judged(Ruling.PENDING, f"this task's own commit to {one.new} is under way", one)
     if version is not None:
         return Judged(Ruling.FINISH, f"{one.owner} committed it as version {version}", one, version)

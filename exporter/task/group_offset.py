@@ -2,7 +2,8 @@
 
     the least position + 1 of each partition, where it has changed ── in a thread, one call at a time ──> the group
 
-What could not be told is told again with the next one. Belongs to the loop's thread.
+What could not be told is told again with the next one. All is told again once a minute: what another task said before
+it lost a partition may arrive last. Belongs to the loop's thread.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from offsets.ranges import TopicPartition
 log = get_logger(__name__)
 
 PAUSE_SECS = 1.0
+AGAIN_SECS = 60.0
 
 NextOffsets = Mapping[TopicPartition, int]
 
@@ -32,7 +34,7 @@ class GroupOffset:
         self._wake = wake
         self._sending: Future[str] | None = None
         self._sent: dict[TopicPartition, int] = {}
-        self._sent_at = float("-inf")
+        self._sent_at = self._anew_at = float("-inf")
         self._pool = threads.pool(1, "group-offset")
 
     @property
@@ -56,6 +58,9 @@ class GroupOffset:
                 return
         if now - self._sent_at < PAUSE_SECS and not hurry():
             return
+        if now - self._anew_at >= AGAIN_SECS:
+            self._sent.clear()
+            self._anew_at = now
         changed = {tp: offset for tp, offset in next_offsets().items() if self._sent.get(tp) != offset}
         if changed:
             point(Fault.BEFORE_GROUP_OFFSET)

@@ -258,6 +258,8 @@ class Service:
         What was staged is dropped first; every reading is a fresh one (protocol 5.3).
         """
         self._forget(self._ownership.waiting)
+        if not self._offers.running and not self._recovering.running:
+            self._keeper.let_go(self._writers)
         may_begin = not self._offers.running and not self._keeper.waits
         recovered = self._recovering.tick(now, may_begin, bool(self._ownership.unsaved(self._writers)))
         if recovered:

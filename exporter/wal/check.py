@@ -109,7 +109,7 @@ class LogCheck:
                 raise unproven[name]
             for tp, one in says.items():
                 mine = self._journal
-                found[name, tp] = judge(one, by_type[name][tp], mine.owner, mine.routing, live)
+                found[name, tp] = judge(one, by_type[name][tp], mine.under_way(name, tp), mine.routing, live)
         self.said = {**self.said, **{key: one.verdict.value for key, one in found.items()}}
         return found
 
@@ -148,14 +148,14 @@ class LogCheck:
         unproven: bool,
     ) -> dict[TopicPartition, TableSays]:
         """Add what the table's log tells of started intents, and counted rows where it tells nothing."""
-        own = self._journal.owner
-        wanted = [one for tp in says for one in to_find(says[tp], intents[tp]) if one.owner != own]
+        others = {tp: _without(intents[tp], self._journal.under_way(name, tp)) for tp in says}
+        wanted = [one for tp in says for one in to_find(says[tp], others[tp])]
         if view is None or not (wanted or unproven):
             return dict(says)
         table = self._lake.table(name)
         landed, cleaned = _landed(table, view.version, wanted)
         says = {tp: replace(one, landed=landed, cleaned_through=cleaned) for tp, one in says.items()}
-        counted = [one for tp in says for one in to_count(says[tp], intents[tp], unproven) if one.owner != own]
+        counted = [one for tp in says for one in to_count(says[tp], others[tp], unproven)]
         rows = self._live_rows(table, counted) if counted else {}
         if any(rows[one.key, one.commit_id] < one.rows for one in counted) and _rows_were_changed(table, view.version):
             counted = [one for one in counted if rows[one.key, one.commit_id] >= one.rows]
@@ -235,6 +235,10 @@ def _positions(
             found = Position(app_id.epoch, version)
             live[app_id.tp] = max(found, live.get(app_id.tp, found))
     return live, anchors
+
+
+def _without(intents: Iterable[Intent], commit_ids: Collection[str]) -> list[Intent]:
+    return [one for one in intents if one.commit_id not in commit_ids]
 
 
 def _told(verdicts: LogVerdicts) -> list[str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import queue
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -70,6 +70,11 @@ class Journal:
         """True while nothing with files may be offered."""
         return self.on and self.required and self.down
 
+    @property
+    def settles_any(self) -> bool:
+        """True while it waits for what became of an offer."""
+        return any([*self._open.values()])
+
     def begin(self, event_type: str, intents: Sequence[Intent]) -> str:
         """Write them as started, before they are offered under one commit id; why nothing may be offered, or empty."""
         if self.wal is None or not intents:
@@ -120,6 +125,20 @@ class Journal:
         if self.down or not self.pay(landings, dead):
             self.owed.put((landings, dead))
         point(Fault.AFTER_WAL_COMPLETED)
+
+    def under_way(self, event_type: str, tp: TopicPartition) -> set[str]:
+        """The ids of the offers that this process settles itself. Callable from every thread."""
+        return {commit_id for commit_id, begun in [*self._open.get(event_type, {}).items()] if tp in begun.intents}
+
+    def keep_only(self, held: Mapping[tuple[str, TopicPartition], Collection[str]]) -> None:
+        """Leave what became of all other offers to the check, as if another process had begun them (protocol 5.1).
+
+        held: (event type, partition) -> ids of the offers that a claim has. To be called while no commit is under way.
+        """
+        for event_type, offers in [*self._open.items()]:
+            for commit_id, begun in [*offers.items()]:
+                for tp in [tp for tp in begun.intents if commit_id not in held.get((event_type, tp), ())]:
+                    self._take(event_type, tp, commit_id)
 
     def _take(self, event_type: str, tp: TopicPartition, commit_id: str) -> tuple[Intent, bool] | None:
         """The intent, which is not open any more from now on, and whether the log has it; None if there was none."""

@@ -10,13 +10,14 @@ Effects run in a thread of their own, one at a time; the loop never waits for th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
 from exporter import threads
 from exporter.core.backoff import RETRY_SECS
+from exporter.core.writers import Writer, WriterKey
 from exporter.errors import ExporterError, Fenced, InvariantBroken, TableUnreadable
 from exporter.lake.lake import Lake
 from exporter.lake.views import views_of
@@ -90,6 +91,12 @@ class WalKeeper:
             landings, dead = self.journal.owed.get_nowait()
             self._landings += landings
             self._dead += dead
+
+    def let_go(self, writers: Mapping[WriterKey, Writer]) -> None:
+        """Offers of dropped claims are judged as another task's; to be called while no commit is under way."""
+        if self.journal.settles_any:
+            claims = [writer.claim for writer in writers.values() if writer.claim is not None]
+            self.journal.keep_only({(claim.key.event_type, claim.key.tp): claim.offers for claim in claims})
 
     def tick(self, now: float, owned: Collection[TopicPartition]) -> None:
         """Start what is due, and take what is finished. Raises InvariantBroken, Fenced."""

@@ -232,9 +232,12 @@ WORLDS: dict[str, Facts] = {
         "ORDER: whatever fails, dies or is lost, the log is told before and after each commit, and stops no process.",
         small=(
             {"processes": 1, "offers": 2, "faults": 2}, {"faults": 0}, {"lives": 1, "offers": 2},
-            {"lives": 1, "wipes": True}, {"lives": 1, "required": False},
+            {"lives": 1, "wipes": True}, {"lives": 1, "required": False}, {"processes": 1, "offers": 2, "drops": True},
         ),
-        large=({}, {"required": False}, {"records": 2}, {"wipes": True}, {"lives": 1, "offers": 2, "faults": 2}),
+        large=(
+            {}, {"drops": True, "lives": 1}, {"required": False}, {"records": 2}, {"wipes": True},
+            {"lives": 1, "offers": 2, "faults": 2},
+        ),
     ),
     "lease": Facts(
         "By everybody's own monotonic clock it is never two's, however long a request or its answer is under way.",

@@ -121,9 +121,16 @@ FINISHING: tuple[tuple[str, tuple[WorldScope, ...], Starts], ...] = (
     ("mirror", WORLDS["mirror"].small, fresh(derive_world.START)),
     ("sent", WORLDS["sent"].small, fresh(sent_world.begun("S1"))),
     ("announce", ({"log": "r.r"},), fresh(announce_world.FRESH)),
-    ("wal", ({"processes": 1, "offers": 2, "faults": 2}, {"lives": 1}, {"lives": 1, "required": False}), all_but_users),
+    (
+        "wal",
+        (
+            {"processes": 1, "offers": 2, "faults": 2}, {"lives": 1}, {"lives": 1, "required": False},
+            {"processes": 1, "offers": 2, "drops": True},
+        ),
+        all_but_users,
+    ),
     ("coordinate", ({"ids": 1, "logs": ("A", ""), "owns": ((0,), (0,))},), each),
-)
+)  # fmt: skip
 LONE = {"coordinate": {"ids": 1 << 10, "leads": 0}}
 """What a world is beside its scope for who is left alone in it: nothing is heard there."""
 

@@ -30,7 +30,7 @@ import exporter.protocol.commit
 import exporter.wal.journal
 from exporter.core.outcome import Landed, Report, Settled, Unknown
 from exporter.core.writers import Claim, StagedFile, WriterKey
-from exporter.errors import ExporterError, InvariantBroken
+from exporter.errors import InvariantBroken, TableUnreadable
 from exporter.protocol.commit import DeltaCommitter
 from exporter.stores.memory import MemoryStore
 from exporter.wal import check as wal_check
@@ -75,7 +75,10 @@ STUBS: tuple[tuple[Any, str, Any], ...] = (
 
 @dataclass(frozen=True)
 class WalScope:
-    """records: of the log. lives, offers, faults: of each process. required: the log's mode."""
+    """records: of the log. lives, offers, faults: of each process. required: the log's mode.
+
+    drops: whether a process may drop a claim, and read everything again; and whether the table may give no answer.
+    """
 
     records: int = 1
     processes: int = 2
@@ -84,6 +87,7 @@ class WalScope:
     faults: int = 1
     wipes: bool = False
     required: bool = True
+    drops: bool = False
 
 
 class _Waits(BaseException):
@@ -134,7 +138,10 @@ class _Script:
         return self
 
     def view(self) -> TableView:
-        return self.view_at(self.ask("look"))
+        seen = self.ask("look")
+        if seen == "silent":
+            raise TableUnreadable(TYPE, "silent")
+        return self.view_at(seen)
 
     def view_at(self, version: int) -> TableView:
         said = json.loads(self.versions[version - 1][0])["partitions"][str(TP)]["new"] if version else -1
@@ -223,6 +230,7 @@ class _Task:
 
     def starts(self) -> str:
         """Protocol 5.1: the log first, then the table; what the log lacks is put right before anything is planned."""
+        self.keeper.let_go({})
         logged = self.check.read([TP])
         view = self.check._lake.table(TYPE).view()
         verdicts = self.check.judge(logged, {TYPE: view})
@@ -278,6 +286,8 @@ class WalWorld(SharedSteps):
             for one in claims:
                 offered = (covered, one, *memory[2:])
                 yield f"offers {one[0]}->{one[1]}", (name, life, faults, COMMITS, offered, ()), world
+        if self.scope.drops and claim:
+            yield "drops its claim", (name, life, faults, STARTS, (covered, None, *memory[2:]), ()), world
         if memory[3] != NOTHING_OWED or memory[4]:
             yield "pays what is owed", (name, life, faults, PAYS, memory, ()), world
         if covered + 1 > world[2][0] and TP not in task.keeper.withheld():
@@ -292,10 +302,10 @@ class WalWorld(SharedSteps):
             after = {COMMITS: task.commits, PAYS: task.pays, STARTS: task.starts}[phase]()
         except _Waits:
             return (name, life, faults, phase, memory, answers)
-        except (WalUnreachable, InvariantBroken) as error:
-            if isinstance(error, ExporterError):
+        except (WalUnreachable, TableUnreadable, InvariantBroken) as error:
+            if isinstance(error, InvariantBroken):
                 return Stopped(error.message)
-            after = STARTS  # the log is required and silent: it is asked again until it answers
+            after = STARTS  # the log is required and silent, or the table is: it is asked again until it answers
         return (name, life, faults, after, task.memory(), ())
 
     def _waits(self, process: State, world: State) -> _Waits:
@@ -311,6 +321,8 @@ class WalWorld(SharedSteps):
         """Text, the answer, whether it is a fault, and the world afterwards."""
         waits = self._waits(process, world)
         versions, items, group, wiped = world
+        if waits.effect == "look" and self.scope.drops:
+            yield "looks at the table: no answer", "silent", 1, world
         if waits.effect in ("look", "snapshot"):
             yield f"{waits.effect}s at the table: version {len(versions)}", len(versions), 0, world
         elif waits.effect == "read":

@@ -90,13 +90,8 @@ class Ledger:
                 self._world.wrong(Broken(f"ORDER: the group is told {offset} of {tp}, {owed[0]} is not completed"))
 
     def _owed(self) -> list[Intent]:
-        """Intents that are started still, though their commits are in the tables.
-
-        Without those whose own task has forgotten the claim (a reading, while their outcome was not known): it takes
-        them for under way as long as it lives, and only the next owner completes them.
-        """
-        owed = [one for one in self._intents() if one.state is IntentState.STARTED and _called(one) in self.landed]
-        return [one for one in owed if not any(_has_forgotten(service, one) for service in self._services())]
+        """Intents that are started still, though their commits are in the tables."""
+        return [one for one in self._intents() if one.state is IntentState.STARTED and _called(one) in self.landed]
 
     def missing(self) -> list[str]:
         """What the log, where it is required, and the group, where there is one, are to be told yet."""
@@ -132,10 +127,3 @@ class Ledger:
 
 def _called(one: Intent) -> tuple[Where, str]:
     return (one.key.event_type, one.key.tp), one.commit_id
-
-
-def _has_forgotten(service: Any, intent: Intent) -> bool:
-    """Whether its own task neither holds the claim nor has settled it."""
-    begun = service._keeper.journal._open.get(intent.key.event_type, {}).get(intent.commit_id)
-    claims = (writer.claim for writer in service._writers.values())
-    return begun is not None and not any(claim and intent.commit_id in claim.offers for claim in claims)

@@ -20,6 +20,14 @@ RECORDED: list[tuple[int, Features]] = [
         ),
     ),
     (
+        23,
+        Features(
+            partitions=3, leases=False, wal="required", cuts=True, refused=0.2, lost_reply=0.2, records_per_sec=1.0,
+            kill_every_secs=60.0,
+        ),
+    ),
+    (33, Features(partitions=6, leases=False, cuts=True, refused=0.2, records_per_sec=0.5)),
+    (
         3109,
         Features(
             tasks=4, coordinated=True, cuts=False, refused=0.05, lost_reply=0.05, late=0.02, records_per_sec=6.0,

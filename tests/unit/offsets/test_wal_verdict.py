@@ -133,10 +133,11 @@ def test_more_rows_than_logged_are_no_alarm() -> None:
     assert judge(at(149, live_rows={"abc": 31}), [COMPLETED]).verdict is Ruling.AGREE
 
 
-def test_a_tasks_own_started_commits_are_its_own_business() -> None:
-    """The commit path settles them; nobody else does while it runs."""
-    found = judge(at(149, landed={"abc": 8}), [replace(STARTED, owner="me")], own="me")
-    assert found.verdict is Ruling.PENDING
+def test_what_a_task_has_under_way_is_its_own_business() -> None:
+    """The commit path settles it; what a task has begun and forgotten is judged as any other."""
+    landed = at(149, landed={"abc": 8})
+    assert judge(landed, [STARTED], under_way={"abc"}).verdict is Ruling.PENDING
+    assert judge(landed, [STARTED], under_way={"another"}).verdict is Ruling.FINISH
 
 
 def test_another_configuration_alone_refuses_nothing() -> None:

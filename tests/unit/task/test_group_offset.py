@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from exporter.task.group_offset import PAUSE_SECS, GroupOffset, NextOffsets
+from exporter.task.group_offset import AGAIN_SECS, PAUSE_SECS, GroupOffset, NextOffsets
 from tests.support.lakes import wait_until
 from tests.support.snapshots import P0, P1
 
@@ -78,3 +78,11 @@ def test_what_went_wrong_is_told_again(told: Told) -> None:
     assert told.machine.is_settled
     told.tick(10.0, {P0: 2, P1: 5})
     assert told.calls == [{P0: 1, P1: 5}, {P0: 2, P1: 5}]
+
+
+def test_all_is_told_again_once_in_a_while(told: Told) -> None:
+    """What a former owner has said last may have arrived behind it."""
+    told.tick(0.0, {P0: 1, P1: 1})
+    told.tick(AGAIN_SECS - 1, {P0: 2, P1: 1})
+    told.tick(AGAIN_SECS, {P0: 2, P1: 1})
+    assert told.calls == [{P0: 1, P1: 1}, {P0: 2}, {P0: 2, P1: 1}]

@@ -13,6 +13,7 @@ import pytest
 
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.core.specs import Specs
+from exporter.core.writers import Claim, Writer, WriterKey
 from exporter.errors import Fenced, InvariantBroken, LogCleaned
 from exporter.kafka.assignment import Assigned, Revoked
 from exporter.protocol.recover import Recovery, says_nothing
@@ -97,6 +98,23 @@ def test_what_was_begun_and_landed_is_completed_and_what_did_not_is_failed() -> 
     world.settle()
     (left,) = world.wal.read(P0)
     assert (left.commit_id, left.state, left.version) == ("c19", IntentState.COMPLETED, 1)
+
+
+def test_what_no_claim_of_ours_has_any_more_is_judged_as_anothers() -> None:
+    """The commit path settles what a claim has; a claim that was dropped before its outcome was known has none."""
+    world = World(order=MemoryTable("order", {P0: 29}, said=[{}, metadata("c19", 19, 10), metadata("c29", 29, 10)]))
+    key = WriterKey("order", P0)
+    held = Writer(key, 0, 0, 19, 29, claim=Claim(key, 0, 19, 29, (), 0, offers=("c29",)))
+    for new in (19, 29):
+        assert not world.journal.begin("order", [intent(new)])
+    world.settle()
+    assert {one.state for one in world.wal.read(P0)} == {IntentState.STARTED}
+    world.keeper.let_go({key: held})
+    world.settle()
+    assert [(one.commit_id, one.version) for one in world.wal.read(P0)] == [("c19", 1), ("c29", None)]
+    world.keeper.let_go({})
+    world.settle()
+    assert [(one.commit_id, one.version) for one in world.wal.read(P0)] == [("c29", 2)]
 
 
 def test_an_empty_log_is_filled_with_the_newest_commit_that_has_rows() -> None:
