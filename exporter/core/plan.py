@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from exporter.core.routing import DEAD_LETTERS
 from exporter.core.writers import Fragment, PartitionPlan, Writer, Writers, integrate_all
 from offsets.positions import floor
 from offsets.ranges import TopicPartition
@@ -74,17 +73,6 @@ def expected(writers: Writers, running: Sequence[PartitionPlan], now: float) -> 
     return integrate_all(writers, map(Fragment, running), now)[0] if running else writers
 
 
-def _caught_up(writer: Writer, listed: Sequence[Writer], end: int) -> int:
-    """The end of the catch-up of a parked type. listed: the types of the common plan.
-
-    The dead letters come no further than those: a catch-up passes the records of types that nobody has met, and who is
-    met later is anchored where the dead letters are (protocol 4.7).
-    """
-    if writer.key.event_type != DEAD_LETTERS or not listed:
-        return end
-    return min(end, 1 + min(other.frontier for other in listed))
-
-
 def _event_type(writer: Writer) -> str:
     return writer.key.event_type
 
@@ -93,11 +81,8 @@ def _plan_partition(writers: Sequence[Writer], tp: TopicPartition, end: int, now
     """The catch-up of a parked type whose time has come, else the common plan; None if nothing is new."""
     listed = [writer for writer in writers if writer.parked is None]
     for writer in writers:
-        if writer.parked is None or writer.parked.retry_at > now:
-            continue
-        through = _caught_up(writer, listed, end)
-        if writer.frontier + 1 < through:
-            listed, end = [writer], through
+        if writer.parked is not None and writer.parked.retry_at <= now and writer.frontier + 1 < end:
+            listed = [writer]
             break
     if not listed:
         return None

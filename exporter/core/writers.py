@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from exporter.core.backoff import Backoff
+from exporter.core.routing import DEAD_LETTERS
 from exporter.core.seen import Seen
 from exporter.core.valid_through import time_of
 from exporter.errors import InvariantBroken
@@ -147,11 +148,13 @@ class PartitionPlan:
     def bound(self, name: str) -> int | None:
         """The offset from which on records of a type are staged, exclusive; None if none are.
 
-        A type that nobody knew when the plan was made gets all that it has in the range (protocol 3.1).
+        A type that nobody knew when the plan was made gets all that it has in the range (protocol 3.1). A catch-up
+        leaves it to the common plan; that of the dead letters does not, for it is anchored where they are (3.6).
         """
         if name in self.bounds:
             return self.bounds[name]
-        return None if self.parked is not None or name in self.unlisted else self.start - 1
+        left_to_others = self.parked is not None and DEAD_LETTERS not in self.bounds
+        return None if left_to_others or name in self.unlisted else self.start - 1
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,7 @@ WORLDS: dict[str, Facts] = {
             {"log": "C"}, {"log": "A.D", "drops": False}, {"log": "A.", "late": True, "drops": False},
             {"log": "C", "rounds_max": 2, "drops": False}, {"log": "AD", "rounds_max": 2, "drops": False},
             {"log": "C", "reassign": True}, {"log": "AA", "park": True},
+            {"log": "CC", "park": True, "parks": "D", "drops": False},
         ),
         large=(
             {"log": "AC"}, {"log": "A.D"}, {"log": "A.C", "drops": False}, {"log": "AC", "late": True, "drops": False},

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from exporter.core.routing import EventTime, Routing, TypeFrom
+from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.core.shapes import COUNT
 from tests.model.world import TYPES, Others, Scope, State
 
@@ -36,9 +36,9 @@ KINDS = {
     "g": ("ac", {"A": LEFT_OUT, "C": LEFT_OUT}),
     "l": ("ac", {"A": DEAD_LETTER, "C": ROW}),
     "L": ("ac", {"A": DEAD_LETTER, "C": DEAD_LETTER}),
-    "u": ("u", {"D": LEFT_OUT}),
-    "n": ("C", {"D": LEFT_OUT}),
-    "D": ("", {"D": ROW}),
+    "u": ("u", {DEAD_LETTERS: LEFT_OUT}),
+    "n": ("C", {DEAD_LETTERS: LEFT_OUT}),
+    "D": ("", {DEAD_LETTERS: ROW}),
 }
 """Kind of a record -> its event type, and what it has to come to in each table that it belongs to."""
 
@@ -72,7 +72,7 @@ class FanWorld(Others):
         """What becomes of a record in one table: nothing, one row, or several dead letters of one record in D."""
         text, decided = KINDS.get(kind, ("", {}))
         tables = ROUTING.tables_of(text)
-        if name != "D":
+        if name != DEAD_LETTERS:
             return [decided.get(name, ROW)] if name in tables and decided.get(name) != DEAD_LETTER else []
         if not tables:
             return [LEFT_OUT] if text and ROUTING.unrouted == COUNT else [ROW] * bool(decided)
@@ -104,6 +104,7 @@ class FanWorld(Others):
 def due_in(name: str, kind: str) -> list[str]:
     """What a record has to be in a table, by the table above alone."""
     decided = KINDS.get(kind, ("", {}))[1]
-    if name == "D":
-        return [*(ROW for fate in decided.values() if fate == DEAD_LETTER), *([decided["D"]] if "D" in decided else [])]
+    if name == DEAD_LETTERS:
+        own = [decided[DEAD_LETTERS]] if DEAD_LETTERS in decided else []
+        return [*(ROW for fate in decided.values() if fate == DEAD_LETTER), *own]
     return [decided[name]] if decided.get(name, DEAD_LETTER) != DEAD_LETTER else []

@@ -29,6 +29,7 @@ from typing import Any
 
 from exporter.core import heartbeat, outcome, roll
 from exporter.core.plan import Budget, expected, plan_round
+from exporter.core.routing import DEAD_LETTERS
 from exporter.core.writers import (
     Claim,
     Fragment,
@@ -61,8 +62,10 @@ SharedMove = tuple[str, Any, State, int, int]
 
 APP = "model"
 TP = TopicPartition("t", 0)
-TYPES = ("D", "A", "C")
-DECLARED = ("D", "A")
+LETTERS = {DEAD_LETTERS: "D", "A": "A", "C": "C"}
+"""What a log says at the offsets of each type."""
+TYPES = (*LETTERS,)
+DECLARED = (DEAD_LETTERS, "A")
 FINGERPRINT = "r0"
 UNLISTED = -9
 ROUNDS = 1 << 6
@@ -86,7 +89,8 @@ class Scope:
     """How large the world is.
 
     log: the type of the record at each offset, "." = a hole. late: a commit that was given up may land
-    later. anchored: D and A have positions in the first state. drops: a process may drop staged files at any time.
+    later. park: the type `parks` may be parked. anchored: D and A have positions in the first state. drops: a process
+    may drop staged files at any time.
     """
 
     log: str = "AC.D"
@@ -94,6 +98,7 @@ class Scope:
     orphans_max: int = 1
     late: bool = False
     park: bool = False
+    parks: str = "A"
     reassign: bool = False
     anchored: bool = True
     drops: bool = True
@@ -171,7 +176,7 @@ class World:
 
     def rows(self, name: str, offsets: Iterable[int]) -> State:
         """The offsets of the rows that these records come to in a table: one that has several rows there, as often."""
-        return tuple(offset for offset in offsets if self.scope.log[offset] == name)
+        return tuple(offset for offset in offsets if self.scope.log[offset] == LETTERS[name])
 
     def left_out(self, name: str, offsets: Iterable[int]) -> int:
         """How many of these records a filter leaves out of a table."""
@@ -297,7 +302,7 @@ class World:
             both = (1 << index) | _claim_bit(index)
             if self.scope.drops and (writer[2] or writer[1] > writer[0]):
                 yield f"drops {name}", _put(left, index, _compact(drop(real), None)), 0, both
-            if self.scope.park and name == "A" and not writer[4]:
+            if self.scope.park and LETTERS[name] == self.scope.parks and not writer[4]:
                 yield f"parks {name}", _put(left, index, _compact(park(real, "model", 0.0), None)), 0, both
 
     def _orphaned(self, process: State, index: int) -> State:
@@ -414,7 +419,7 @@ class World:
             wanted.extend(self.unanchored(process[0], round_))
         for name in sorted(set(wanted)):
             index = self.types.index(name)
-            at = -1 if name == "D" else process[0][0][0]
+            at = -1 if name == DEAD_LETTERS else process[0][0][0]
             after = self.anchored(tables, index, at)
             position = after[index][0]
             text = f"anchors {name} at {position}" if after != tables else f"adopts the anchor of {name}, {position}"
@@ -453,7 +458,7 @@ class World:
         read = {n: crosscheck.TableState(self.position_at(at)) for n, at in zip(self.types, positions, strict=True)}
         declared = self.scope.declared
         met = [name for name, state in read.items() if state.position is not None and name not in declared]
-        found = crosscheck.verdict(read, "D", {0: FINGERPRINT}, FINGERPRINT, (*declared, *met))
+        found = crosscheck.verdict(read, DEAD_LETTERS, {0: FINGERPRINT}, FINGERPRINT, (*declared, *met))
         if isinstance(found, crosscheck.FirstStart):
             return ((None,) * len(self.types), (), ())
         if not isinstance(found, crosscheck.Agree):
@@ -499,7 +504,7 @@ class World:
         for index, name in enumerate(self.types):
             position, committed, _ = tables[index]
             for offset, kind in enumerate(self.scope.log):
-                if kind != name:
+                if kind != LETTERS[name]:
                     continue
                 if committed.count(offset) > 1:
                     return f"ONCE: record {offset} is committed {committed.count(offset)} times in {name}"

@@ -207,13 +207,10 @@ def test_what_is_dropped_meanwhile_discards_both_rounds():
     assert {key.event_type: one.frontier for key, one in after.items()} == {"A": 0, "B": 99}
 
 
-def test_parked_dead_letters_catch_up_no_further_than_the_others_are() -> None:
-    """They alone pass records of types that nobody has met, and such a type is anchored where they are (4.7)."""
-    parked = Parked("x", 0.0)
-    dead_letters = writer(DEAD_LETTERS, 3, parked=parked)
-    (plan,) = plan_round(writers(writer("A", 50), dead_letters), {T0: 100}, PLENTY, 1.0)
-    assert (plan.start, plan.end, plan.parked) == (4, 51, parked)
-    (plan,) = plan_round(writers(writer("A", 50), replace(dead_letters, frontier=50)), {T0: 100}, PLENTY, 1.0)
-    assert (plan.start, plan.end, plan.parked) == (51, 100, None)
-    (plan,) = plan_round(writers(dead_letters), {T0: 100}, PLENTY, 1.0)
-    assert (plan.start, plan.end) == (4, 100)
+@pytest.mark.parametrize(("name", "bound"), [(DEAD_LETTERS, 3), ("A", None)])
+def test_the_catch_up_of_dead_letters_alone_lists_types_that_nobody_has_met(name: str, bound: int | None) -> None:
+    """Protocol 3.6: such a type is anchored where they are."""
+    parked = writer(name, 3, parked=Parked("x", 0.0))
+    (plan,) = plan_round(writers(writer("B", 50), parked), {T0: 100}, PLENTY, 1.0)
+    assert (plan.start, plan.end, plan.parked) == (4, 100, parked.parked)
+    assert (plan.bound("new"), plan.bound("B")) == (bound, None)
