@@ -7,33 +7,54 @@ the dead letters' history says. No code of the product decides anything here.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 DEAD_LETTERS = "dead_letters"
-COUNTED = ""
-"""In the place of a table's name: the count of what no table takes."""
 Partition = tuple[str, int]
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """What tasks were told. new_tables: an undeclared type has its own table. counts: else it is counted."""
+    """What tasks were told. new_tables: an undeclared type has its own table. counts: else it is counted.
+
+    takes: of a declared type that takes others than its own, which. thirds: those whose filter leaves out each third
+    offset. texts: those that take any id, also a text, as a kind that begins with ~ has it.
+    """
 
     declared: tuple[str, ...]
     new_tables: bool = False
     counts: bool = False
     generation: int = 0
+    takes: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    thirds: frozenset[str] = frozenset()
+    texts: frozenset[str] = frozenset()
 
-    def place(self, kind: str) -> str:
-        """The one table that a record belongs to, or COUNTED."""
-        if kind.startswith("!"):
-            return DEAD_LETTERS
-        if kind in self.declared:
-            return kind
-        clashes = kind.lower() in {name.lower() for name in (*self.declared, DEAD_LETTERS)}
-        if self.new_tables and not clashes:
-            return kind
-        return COUNTED if self.counts else DEAD_LETTERS
+    def takers(self, said: str) -> list[str]:
+        """The types that a record belongs to which says this one."""
+        takes = dict(self.takes)
+        found = [name for name in self.declared if said in takes.get(name, (name,))]
+        clashes = said.lower() in {name.lower() for name in (*self.declared, DEAD_LETTERS)}
+        return found or ([said] if self.new_tables and not clashes else [])
+
+    def place(self, kind: str, offset: int = 1) -> Place:
+        """Where a record is to be."""
+        said = kind.removeprefix("~")
+        if kind.startswith("!") or not (takers := self.takers(said)):
+            is_counted = self.counts and not kind.startswith("!")
+            return Place((), (DEAD_LETTERS,)) if is_counted else Place((DEAD_LETTERS,))
+        refused = [name for name in takers if kind != said and name in self.declared and name not in self.texts]
+        left_out = [name for name in takers if name not in refused and name in self.thirds and offset % 3 == 0]
+        rows = [DEAD_LETTERS if name in refused else name for name in takers if name not in left_out]
+        return Place(tuple(rows), tuple(left_out))
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a record is to be: tables, each as often as it has a row of it, and those whose commits count it."""
+
+    rows: tuple[str, ...]
+    counted: tuple[str, ...] = ()
 
 
 @dataclass
@@ -55,7 +76,8 @@ class Expected:
     """One app's. configurations: by the fingerprint that the dead letters record; begun: the one that all began with.
     wanted: the one that counts everywhere in the end.
 
-    belongs: table -> partition -> offsets.
+    belongs: table -> partition -> offsets; counted: the same, of those that its commits count. dead: how many dead
+    letters a record has, where it has several.
     """
 
     def __init__(self, begun: Configuration) -> None:
@@ -63,14 +85,36 @@ class Expected:
         self.configurations: dict[str, Configuration] = {}
         self.of: dict[Partition, Records] = defaultdict(Records)
         self.belongs: dict[str, dict[Partition, set[int]]] = defaultdict(lambda: defaultdict(set))
+        self.counted: dict[str, dict[Partition, set[int]]] = defaultdict(lambda: defaultdict(set))
+        self.dead: dict[Partition, dict[int, int]] = defaultdict(dict)
 
     def produced(self, partition: Partition, offset: int, kind: str, at_ms: int = 1) -> None:
         """A record is in the topic."""
         records = self.of[partition]
         records.kinds[offset], records.times[offset] = kind, at_ms
         records.end = offset + 1
-        configuration = records.configuration or self.begun
-        self.belongs[configuration.place(kind)][partition].add(offset)
+        self._place(partition, [offset], records.configuration or self.begun)
+
+    def _place(self, partition: Partition, offsets: Iterable[int], by: Configuration) -> None:
+        kinds, dead = self.of[partition].kinds, self.dead[partition]
+        for offset in offsets:
+            place = by.place(kinds[offset], offset)
+            for name in place.rows:
+                self.belongs[name][partition].add(offset)
+            for name in place.counted:
+                self.counted[name][partition].add(offset)
+            if (several := place.rows.count(DEAD_LETTERS)) > 1:
+                dead[offset] = several
+
+    def _unplace(self, partition: Partition, offsets: Iterable[int], by: Configuration) -> None:
+        kinds, dead = self.of[partition].kinds, self.dead[partition]
+        for offset in offsets:
+            place = by.place(kinds[offset], offset)
+            for name in place.rows:
+                self.belongs[name][partition].discard(offset)
+            for name in place.counted:
+                self.counted[name][partition].discard(offset)
+            dead.pop(offset, None)
 
     def ends_at(self, partition: Partition, end: int) -> None:
         """The topic ends there: with a marker that no consumer sees, or with holes."""
@@ -79,22 +123,23 @@ class Expected:
     def vanished(self, partition: Partition, offsets: set[int]) -> None:
         """These were never to be seen: of a transaction that was aborted."""
         records = self.of[partition]
+        self._unplace(partition, offsets, records.configuration or self.begun)
         for offset in offsets:
-            kind = records.kinds.pop(offset)
-            self.belongs[(records.configuration or self.begun).place(kind)][partition].discard(offset)
+            del records.kinds[offset]
 
     def switched(self, partition: Partition, fingerprint: str, after: int) -> None:
         """From behind an offset on another configuration counts, or the first one."""
         records, now = self.of[partition], self.configurations[fingerprint]
         before = records.configuration or self.begun
-        if now == before:
-            records.configuration = now
-            return
-        for offset, kind in records.kinds.items():
-            if offset > after and before.place(kind) != now.place(kind):
-                self.belongs[before.place(kind)][partition].discard(offset)
-                self.belongs[now.place(kind)][partition].add(offset)
+        if now != before:
+            behind = [offset for offset in records.kinds if offset > after]
+            self._unplace(partition, behind, before)
+            self._place(partition, behind, now)
         records.configuration = now
+
+    def is_told_apart(self, partition: Partition, offset: int) -> bool:
+        """Whether a table that has a record says that no other one is to have it."""
+        return not (self.of[partition].configuration or self.begun).takes
 
     def gone(self, partition: Partition, offset: int) -> bool:
         """Whether Kafka may have deleted a record before it was read."""

@@ -18,7 +18,7 @@ from exporter.settings.load import load
 from exporter.settings.model import Settings
 from exporter.workbench import parse_schemas, routing
 from tests.sim.expected import Configuration
-from tests.sim.rounds import BAD
+from tests.sim.rounds import BAD, TEXT, WHERE
 from tests.sim.store import SCHEME
 
 TOPIC, SECOND_TOPIC, CONTROL_TOPIC, APP = "events", "audit.log", "control", "sim"
@@ -26,6 +26,10 @@ TYPES = ("order", "click", "payment")
 KINDS = (*TYPES, *TYPES, f"{BAD}bad", "unknown")
 UNDECLARED = ("unknown", "visit", "Order", "Visit", "refund")
 CHANGES = ("type_added", "type_gone", "unrouted_counted", "tables_made", "generation")
+TAKES = (("order", ("order", "payment")), ("click", ("click", "payment")))
+"""Where records belong to several types: who takes which."""
+FILTERED = ("order", "click")
+"""Types that have a filter, where some have one."""
 DAYS = ("2026-01-01", "2026-01-02")
 
 
@@ -38,7 +42,8 @@ class Features:
     announced: somebody is told of new versions. swept: a sweep now and then (janitor.py).
     restored: a person takes a table back, and repairs that (accident.py).
     poison: whose rounds end on some records: all, weak (poison.py).
-    slow: that a call takes seconds.
+    slow: that a call takes seconds. filtered: types have a filter `where`. fans_out: a record may belong to several
+    types, of which one or another may refuse it.
     """
 
     tasks: int = 3
@@ -70,6 +75,8 @@ class Features:
     swept: bool = False
     restored: bool = False
     slow: float = 0.002
+    filtered: bool = False
+    fans_out: bool = False
 
     @classmethod
     def drawn(cls, seed: int) -> Features:
@@ -107,7 +114,9 @@ class Features:
             slow=rng.choice((0.002, 0.002, 0.03)),
         )
         may_be = not (drawn.change or drawn.retention)
-        return replace(drawn, restored=may_be and rng.random() < 0.3)
+        drawn = replace(drawn, restored=may_be and rng.random() < 0.3)
+        rng = Random(f"rules of {seed}")  # what came later draws by itself: else all worlds were others
+        return replace(drawn, filtered=rng.random() < 0.25, fans_out=rng.random() < 0.25)
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -129,12 +138,21 @@ class Features:
             new_tables=bool(self.new_types) and not (self.change == "tables_made" and not later),
             counts=self.change == "unrouted_counted" and later,
             generation=int(self.change == "generation" and later),
+            takes=TAKES if self.fans_out else (),
+            thirds=frozenset(FILTERED if self.filtered else ()),
+            texts=frozenset(TYPES[2:] if self.fans_out else ()),
         )
+
+    @property
+    def poison_kinds(self) -> tuple[str, ...]:
+        """Those of the records that rounds end on: some type is declared all the time that takes them."""
+        return (TYPES[0], TYPES[2]) if self.fans_out else TYPES[:2]
 
     @property
     def kinds(self) -> tuple[str, ...]:
         """Those of the records, each as often as it is drawn."""
-        return (*KINDS, *UNDECLARED[1 : self.new_types])
+        several = (f"{TEXT}{TYPES[2]}", TYPES[2]) if self.fans_out else ()
+        return (*KINDS, *several, *UNDECLARED[1 : self.new_types])
 
 
 @cache
@@ -165,7 +183,9 @@ def settings_of(features: Features, share: str = "", later: bool = False) -> tup
     lines += [f"generation = {told.generation}"] if told.generation else []
     lines += ["[type_from]", 'kind = "json"', 'name = "type"', "[event_time]", 'kind = "record"']
     for name in told.declared:
-        lines += [f"[types.{name}]", 'columns = "id BIGINT"']
+        lines += [f"[types.{name}]", f'columns = "{"note STRING" if name in told.texts else "id BIGINT"}"']
+        lines += [f"match = '{'|'.join(dict(told.takes)[name])}'"] if name in dict(told.takes) else []
+        lines += [f'where = "{WHERE}"'] if name in told.thirds else []
     return loaded(lines)
 
 

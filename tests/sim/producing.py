@@ -12,7 +12,7 @@ from collections.abc import Callable
 from offsets.ranges import TopicPartition
 from tests.sim.broker import Broker, Record
 from tests.sim.expected import Expected, Partition
-from tests.sim.features import DAYS, TYPES, Features
+from tests.sim.features import DAYS, Features
 from tests.sim.kernel import Kernel
 
 
@@ -76,9 +76,11 @@ class Producing:
             self._expected.of[of(tp)].poison.add(one.offset)
 
     def _poison(self) -> None:
-        """A record that some rounds end on, of a type that is declared all the time."""
-        rng, tp, at_ms = self._kernel.rng, self._any(), int(self._kernel.now * 1000) + 1
-        self._broker.produce(tp, rng.choice(TYPES[:2]), rng.choice(DAYS), at_ms, poison=self._features.poison)
+        """A record that some rounds end on."""
+        features, rng = self._features, self._kernel.rng
+        tp, at_ms = self._any(), int(self._kernel.now * 1000) + 1
+        kind, day = rng.choice(features.poison_kinds), rng.choice(DAYS)
+        self._broker.produce(tp, kind, day, at_ms, poison=features.poison)
         self._say(f"the record before {tp} {self._broker.log(tp).end} is poison")
 
     def _open(self) -> None:

@@ -32,6 +32,10 @@ from tests.sim.poison import ends, raw
 
 BAD = "!"
 """So begins the kind of a record that is a dead letter whatever the settings say."""
+TEXT = "~"
+"""So begins the kind of a record whose id is a text: a type whose id is a number cannot have it."""
+WHERE = "id % 3 <> 0"
+"""The one filter that there is; a record's id is its offset."""
 RECORD_BYTES = 100
 
 
@@ -112,19 +116,21 @@ class SimReader:
     ) -> Fragment:
         rows: dict[tuple[str, str], list[int]] = defaultdict(list)
         times: dict[str, int] = {}
-        filtered = 0
+        filtered = Counter[str]()
         for record in records:
             if record.offset in order.poison_offsets.get(plan.tp, ()):
                 continue
             counts["records"] += 1
             counts["bytes"] += RECORD_BYTES
             times[ALL] = max(times.get(ALL, 0), record.at_ms)
-            names = destinations(order.routing, record.kind)
-            filtered += not names and record.offset > plan.bounds.get(DEAD_LETTERS, record.offset)
+            names, left_out = destinations(order.routing, record)
             for name in names:
                 bound = plan.bound(name)
                 if bound is not None and record.offset > bound:
                     rows[name, record.day].append(record.offset)
+            for name in left_out:
+                bound = plan.bound(name)
+                filtered[name] += bound is not None and record.offset > bound
         files: dict[str, list[StagedFile]] = defaultdict(list)
         unwritten: dict[str, str] = {}
         for (name, day), offsets in sorted(rows.items()):
@@ -134,8 +140,7 @@ class SimReader:
                 unwritten[name] = f"a file cannot be written: {error}"
         whole = {name: tuple(sorted(some, key=lambda file: file.offsets)) for name, some in files.items()}
         kept = {name: some for name, some in whole.items() if name not in unwritten}
-        counted = {DEAD_LETTERS: filtered} if filtered else {}
-        return Fragment(plan, kept, unwritten, filtered=counted, times=times if order.times else {})
+        return Fragment(plan, kept, unwritten, filtered=+filtered, times=times if order.times else {})
 
     def _file(self, order: StagingOrder, plan: PartitionPlan, name: str, day: str, offsets: list[int]) -> StagedFile:
         point(Fault.BEFORE_STAGED_FILE, name)
@@ -156,12 +161,30 @@ class SimReader:
         return by_coordinates(wanted) if found is None else raw(tp, [found])
 
 
-def destinations(routing: Routing, kind: str) -> tuple[str, ...]:
-    """The tables that a record goes to; nothing for one that is counted."""
-    if kind.startswith(BAD):
-        return (DEAD_LETTERS,)
-    found = routing.taking(kind) or routing.taking_unrouted
-    return tuple(found) or (() if routing.unrouted == COUNT else (DEAD_LETTERS,))
+def destinations(routing: Routing, record: Record) -> tuple[list[str], list[str]]:
+    """The tables that a record goes to, the dead letters for each type that cannot have it; those that count it."""
+    if record.kind.startswith(BAD):
+        return [DEAD_LETTERS], []
+    said = record.kind.removeprefix(TEXT)
+    found = routing.taking(said) or routing.taking_unrouted
+    if not found:
+        return ([], [DEAD_LETTERS]) if routing.unrouted == COUNT else ([DEAD_LETTERS], [])
+    names, left_out = [], []
+    for name in found:
+        shape = routing.shape_by_type.get(name)
+        if said != record.kind and '"type":"long"' in routing.decoded_of(name):
+            names.append(DEAD_LETTERS)
+        elif shape is not None and shape.where and not _is_kept(shape.where, record):
+            left_out.append(name)
+        else:
+            names.append(name)
+    return names, left_out
+
+
+def _is_kept(where: str, record: Record) -> bool:
+    if where != WHERE:
+        raise AssertionError(f"nobody knows here what {where!r} keeps")
+    return record.offset % 3 != 0
 
 
 def merged(origin: FileOrigin, files: Iterable[StagedFile], room: StagingBudget) -> StagedFile:

@@ -21,10 +21,10 @@ from exporter.rounds.told import round_result
 from exporter.stores.stores import STORES
 from offsets.ranges import TopicPartition
 from tests.sim.broker import Broker, Record
-from tests.sim.features import KINDS, TOPIC, TYPES, Features, settings_of
+from tests.sim.features import TOPIC, TYPES, Features, settings_of
 from tests.sim.kernel import Kernel, Process
 from tests.sim.network import Network
-from tests.sim.rounds import BAD, SimReader
+from tests.sim.rounds import BAD, TEXT, SimReader
 from tests.sim.store import SCHEME, Disk, SimStore, There
 from tests.unit.executor.test_stage import RAW
 
@@ -38,9 +38,10 @@ def staged_by_workers(order: StagingOrder, records: list[Record]) -> Fragment:
     """By the code that runs in Spark's workers."""
     told: dict[str, list[Any]] = {name: [] for name in RAW.names}
     for one in records:
-        bad = one.kind.startswith(BAD)
+        bad, said = one.kind.startswith(BAD), one.kind.removeprefix(TEXT)
+        value = {"type": said, "id": "a" if said != one.kind else one.offset}
         told["key"].append(None)
-        told["value"].append(b"{" if bad else json.dumps({"type": one.kind, "id": one.offset}).encode())
+        told["value"].append(b"{" if bad else json.dumps(value).encode())
         told["topic"].append(TP.topic)
         told["partition"].append(TP.partition)
         told["offset"].append(one.offset)
@@ -78,9 +79,19 @@ def as_told(fragment: Fragment) -> Staged:
     }
 
 
+RULES = {
+    "plain": Features(),
+    "filtered": Features(filtered=True),
+    "fans_out": Features(fans_out=True, new_types=5),
+    "both": Features(filtered=True, fans_out=True),
+}
+
+
+@pytest.mark.parametrize("features", RULES.values(), ids=RULES)
 @pytest.mark.parametrize("seed", range(12))
-def test_a_round_here_is_a_round_there(seed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """The same files by name, span, day and number of rows, whatever each type has already; the same times."""
+def test_a_round_here_is_a_round_there(seed, features, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The same files by name, span, day and number of rows, whatever each type has already; the same times and counts.
+    """
     monkeypatch.setitem(STORES, SCHEME.removesuffix("://"), SimStore.at)
     rng = Random(seed)
     records, offset = [], 0
@@ -88,18 +99,21 @@ def test_a_round_here_is_a_round_there(seed, tmp_path: Path, monkeypatch: pytest
         offset += rng.choice((1, 1, 1, 4))
         day = rng.randrange(2)
         at_ms = BEGAN_MS + day * DAY_MS + rng.randrange(DAY_MS)
-        records.append(Record(offset, rng.choice(KINDS), at_ms, f"2026-01-0{day + 1}"))
-    _, routing = settings_of(Features())
+        records.append(Record(offset, rng.choice(features.kinds), at_ms, f"2026-01-0{day + 1}"))
+    _, routing = settings_of(features)
     names = (DEAD_LETTERS, *TYPES)
     bounds = {name: rng.choice((-1, 0, records[0].offset, records[-1].offset // 2)) for name in names}
     start = min(bounds.values()) + 1
     plan = PartitionPlan(TP, 1, 0, start, records[-1].offset + 1, bounds)
 
     def order(root: str) -> StagingOrder:
-        return StagingOrder(Destination(root, "sim"), routing, {TP: plan}, {}, {TP: {}}, times="record")
+        return StagingOrder(
+            Destination(root, "sim"), routing, {TP: plan}, {}, {TP: {}}, times="record", new_types_max=10
+        )
 
     there = staged_by_workers(order(str(tmp_path)), [one for one in records if one.offset >= start])
     here = staged_here(order(f"{SCHEME}lake"), records)
     assert as_told(here) == as_told(there)
     assert here.times[ALL] == there.times[ALL]
+    assert here.filtered == {name: count for name, count in there.filtered.items() if count}
     assert (here.plan, here.unwritten) == (there.plan, there.unwritten)

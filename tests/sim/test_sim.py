@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.sim.audience import Audience
-from tests.sim.expected import Configuration
+from tests.sim.expected import Configuration, Place
 from tests.sim.kernel import Kernel, Process, SimEvent, SimFuture, SimLock, SimPool
 from tests.sim.oracle import Broken, Oracle
 from tests.sim.recorded import RECORDED
@@ -152,7 +152,28 @@ def test_the_oracle_finds_a_row_that_a_commit_said_was_there():
 def test_the_oracle_knows_where_an_undeclared_type_belongs():
     """Its own table, but for one that differs from a declared one by case only."""
     begun = Configuration(("order",), new_tables=True)
-    assert [begun.place(kind) for kind in ("visit", "Order", "!bad")] == ["visit", "dead_letters", "dead_letters"]
+    found = [begun.place(kind).rows for kind in ("visit", "Order", "!bad")]
+    assert found == [("visit",), ("dead_letters",), ("dead_letters",)]
+
+
+def test_the_oracle_knows_the_types_of_a_record():
+    """Some refuse it, the filter of another leaves it out; of a fourth it is none."""
+    names = ("click", "order", "payment", "visit")
+    takes = tuple((name, (name, "payment")) for name in names[:2])
+    begun = Configuration(names, takes=takes, thirds=frozenset(["click"]), texts=frozenset(["payment"]))
+    assert begun.place("payment", 3) == Place(("order", "payment"), ("click",))
+    assert begun.place("~payment", 3) == Place(("dead_letters", "dead_letters", "payment"))
+    assert begun.place("visit", 3) == Place(("visit",))
+
+
+def test_the_oracle_finds_a_dead_letter_that_stands_for_one_type_of_two():
+    """ONCE: each type that cannot have a record has one."""
+    takes = (("click", ("payment",)), ("order", ("payment",)))
+    one = Oracle({}, "lake", "sim", Configuration(("click", "order"), takes=takes))
+    one.topics.produced(("events", 0), 0, "~payment")
+    one.bodies["lake/dead_letters/a"] = b"[0]"
+    with pytest.raises(Broken, match="ONCE"):
+        one.written("lake/dead_letters/_delta_log/00000000000000000000.json", entry(POSITION % 0, ADD % ("a", 3, 0, 0)))
 
 
 def test_the_oracle_finds_what_nobody_counts():
