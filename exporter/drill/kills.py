@@ -44,7 +44,7 @@ POINTS = (
 """(point, hit) of the lives of `fault-points`: the first makes the tables, the last switches the configuration."""
 
 ELSEWHERE = frozenset(
-    {Fault.AFTER_GAP_ROW, Fault.AFTER_GAP_MOVE, Fault.AFTER_REPAIR}
+    {Fault.AFTER_GAP_ROW, Fault.AFTER_GAP_MOVE, Fault.AFTER_REPAIR, Fault.AFTER_AGED_BOUND, Fault.AFTER_AGED_DELETE}
     | {Fault.AFTER_REPLAY_STAGE, Fault.AFTER_REPLAY_COMMIT, Fault.AFTER_REPLAY_DELETE}
     | {Fault.BEFORE_DERIVE_COMMIT, Fault.AFTER_DERIVE_COMMIT, Fault.AFTER_DERIVE_FENCE, Fault.AFTER_DERIVE_SEND}
 )

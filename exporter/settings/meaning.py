@@ -3,6 +3,7 @@
     routing      where each record goes, and how values are written
     evolutions   which tables grow
     specs_of     how all are cut
+    days_kept    how long all keep their rows
     record_columns   what of the record itself they have
     table_options    all that tables are made and filled with
     event_groups     who is told of versions, and who keeps how far
@@ -16,6 +17,7 @@ from datetime import timedelta
 
 from exporter.column.spark_json import struct_of, text_of
 from exporter.column.types import Type, all_nullable
+from exporter.core.days_kept import DaysKept
 from exporter.core.evolve import Evolution, Evolutions
 from exporter.core.record_columns import BEFORE, CDC, RecordColumns
 from exporter.core.routing import Routing
@@ -136,6 +138,12 @@ def specs_of(settings: Settings) -> Specs:
         for name, table in settings.types.items()
     }
     return Specs(named, Spec(settings.partition_by))
+
+
+def days_kept(settings: Settings) -> DaysKept:
+    """How long tables keep their rows."""
+    named = {name: days for name, table in settings.types.items() if (days := table.retention_days) is not None}
+    return DaysKept(named, settings.retention_days, settings.dead_letters_retention_days)
 
 
 def table_options(settings: Settings) -> TableOptions:

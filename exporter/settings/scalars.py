@@ -22,6 +22,7 @@ from exporter.settings.values import (
     CountFrom0,
     Cron,
     Database,
+    Days,
     DriverHost,
     Endpoint,
     Group,
@@ -268,6 +269,11 @@ class ScalarSettings(BaseModel):
     the latter by name (mon-fri), in UTC."""
     maintain_file_bytes_max: Count = 512 << 20
     """Bytes of a file up to which maintenance packs the files of a partition that has ended."""
+    retention_days: Days = 0
+    """Days that tables keep their rows for, by the UTC day of the event time; 0 = for ever. `exporter maintain --apply`
+    deletes whole partitions that are older, and says so in the table."""
+    dead_letters_retention_days: Days = 0
+    """Days that dead letters are kept for, by the day of the record's Kafka timestamp; 0 = for ever."""
 
     derive_inline: bool = False
     """Whether `exporter run` also runs the jobs of [derive], beside the export; else `exporter derive run` does, as a

@@ -16,7 +16,7 @@ from exporter.core.columns import folded, is_own, unfit
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.shapes import pattern_problem, template_problem
 from exporter.settings.table import Table, check_path
-from exporter.settings.values import PartitionBy
+from exporter.settings.values import Days, PartitionBy
 from offsets.names import BadName, case_clash, table_folder
 from offsets.partitions import may_be_identity
 
@@ -109,6 +109,8 @@ class TypeTable(Table):
     elements of an array."""
     partition_by: PartitionBy | None = Field(default=None, examples=["hour"])
     """How this type's table is cut by event time, if it is not as the setting partition_by says."""
+    retention_days: Days | None = Field(default=None, examples=[400])
+    """Days that this type's table keeps its rows for, if not as the setting retention_days says; 0 = for ever."""
     partition_columns: tuple[str, ...] = Field(default=(), examples=[("country",)])
     """Columns whose values cut the table too, behind the time: STRING, BOOLEAN, DATE or an integer, at the top level.
     Each combination of values is a file of its own at each commit, so they should have few."""

@@ -155,6 +155,8 @@ def _matching(pattern: str, reason: str, or_empty: bool = False) -> AfterValidat
 
 Count = Annotated[int, BeforeValidator(_no_bool), Field(ge=1)]
 CountFrom0 = Annotated[int, BeforeValidator(_no_bool), Field(ge=0, le=2**31 - 1)]
+Days = Annotated[int, BeforeValidator(_no_bool), Field(ge=0, le=36_525)]
+"""0: for ever."""
 BytesFrom0 = Annotated[int, BeforeValidator(_no_bool), Field(ge=0)]
 Seconds = Annotated[float, BeforeValidator(_no_bool), Field(gt=0, allow_inf_nan=False)]
 SecondsFrom0 = Annotated[float, BeforeValidator(_no_bool), Field(ge=0, allow_inf_nan=False)]

@@ -26,6 +26,7 @@ from exporter.lake.table import DeltaTable
 from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.wal.journal import Journal, Landing
+from offsets.aged import aged_before
 from offsets.intents import Intent, IntentKey, IntentState, WalUnreachable
 from offsets.positions import TOMBSTONE, Position, our_transactions
 from offsets.ranges import TopicPartition
@@ -157,7 +158,9 @@ class LogCheck:
         says = {tp: replace(one, landed=landed, cleaned_through=cleaned) for tp, one in says.items()}
         counted = [one for tp in says for one in to_count(says[tp], others[tp], unproven)]
         rows = self._live_rows(table, counted) if counted else {}
-        if any(rows[one.key, one.commit_id] < one.rows for one in counted) and _rows_were_changed(table, view.version):
+        has_aged = aged_before(view.transactions, self._lake.app) is not None
+        fewer = any(rows[one.key, one.commit_id] < one.rows for one in counted)
+        if fewer and (has_aged or _rows_were_changed(table, view.version)):
             counted = [one for one in counted if rows[one.key, one.commit_id] >= one.rows]
         live_rows: dict[TopicPartition, dict[str, int]] = defaultdict(dict)
         for one in counted:

@@ -14,6 +14,7 @@
                   each key; sent: records of a topic
     coordinate    4.11: two tasks, a leader each, and a lossy channel; through: 4.12, valid_through; announce: 4.13
     wal           ORDER, 5.1, 6: the real commit path, journal, payment and start-up, effect by effect
+    aged          4.14: rows that a table keeps no more
     lease         8: leases of the log
 
 The size of the default worlds is chosen for half a minute on one core. Found by `wal`: with wal_mode = best_effort an
@@ -239,6 +240,11 @@ WORLDS: dict[str, Facts] = {
             {}, {"drops": True, "lives": 1}, {"required": False}, {"records": 2}, {"wipes": True},
             {"lives": 1, "offers": 2, "faults": 2},
         ),
+    ),
+    "aged": Facts(
+        "What is too old goes, once its table says so: no audit misses it, whoever dies, comes late or is taken back.",
+        small=({}, {"turns": 2, "log": "01"}, {"log": "00", "kept": 2}),
+        large=({"turns": 2}, {"log": "0120", "restores": 2}),
     ),
     "lease": Facts(
         "By everybody's own monotonic clock it is never two's, however long a request or its answer is under way.",

@@ -25,7 +25,8 @@ COLUMNS = ("table", "step", "day", "files", "bytes", "outcome", "")
 @FORMAT
 @with_settings(LAKE | MAINTAINED | CODEC)
 def maintain(types: str, schedule: bool, apply: bool, output: Output, load: Loading) -> None:
-    """OPTIMIZE closed days, checkpoint, sweep and VACUUM the tables, while tasks go on; needs no broker."""
+    """Delete what is too old, OPTIMIZE closed days, checkpoint, sweep and VACUUM the tables, while tasks go on; needs
+    no broker."""
     from exporter.operate.maintain.run import maintain as run_maintain
 
     if schedule and not apply:

@@ -244,7 +244,14 @@ class Comparison:
             expected = self._judges[told.own.routing].expected(told.seen, taker)
             must = self.known.must(expected, *at, told.own)
             again = [self._again(told, one, number) for one in later]
-            yield ExpectedSlot(number, SlotExpects(expected, must, place == 0, again))
+            aged = must and self._has_aged(told, taker.code if expected < DEAD_LETTER else expected)
+            yield ExpectedSlot(number, SlotExpects(expected, must, place == 0, again, aged))
+
+    def _has_aged(self, told: ComparedRecord, code: int) -> bool:
+        """Whether the table of this code keeps no row of the record any more: by its own time, as the table is cut."""
+        if code == DEAD_LETTER or told.own is None:
+            return self.known.has_aged(DEAD_LETTER, told.seen.record.micros)
+        return self.known.has_aged(code, self._judges[told.own.routing].time(told.seen))
 
     def _again(self, told: ComparedRecord, number: int, slot: int) -> int:
         """Where a record belongs by a configuration that has come since, in a slot."""

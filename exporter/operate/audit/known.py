@@ -46,6 +46,7 @@ class Known:
         self._pinned = pinned
         self._logs = logs
         self._covers = {(pinned.codes[name], tp): _cover(pinned, name, tp) for name, tp in pinned.spans}
+        self._aged = {pinned.codes[name]: bound for name, bound in pinned.aged.items()}
         spared = {tp: [(offset - 1, offset) for offset in some] for tp, some in pinned.spared.items()}
         gaps = {tp: some for (name, tp), some in pinned.gaps.items() if name == DEAD_LETTERS}
         self._lost = {tp: [*gaps.get(tp, ()), *spared.get(tp, ())] for tp in {*gaps, *spared}}
@@ -89,6 +90,11 @@ class Known:
         if cover is None:
             return True
         return bool(offset <= cover.position or within(offset, cover.spans)) and not within(offset, cover.gaps)
+
+    def has_aged(self, code: int, time_us: int | None) -> bool:
+        """Whether a table keeps rows of this time no more (protocol 4.14). None: of no time, which never ages."""
+        bound = self._aged.get(code)
+        return bound is not None and time_us is not None and time_us < bound
 
     def is_checkable(self, tp: TopicPartition, offset: int) -> bool:
         """Whether the record of an offset can be seen, if there is one."""

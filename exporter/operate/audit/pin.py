@@ -22,6 +22,7 @@ from exporter.lake.views import views_of
 from exporter.operate.audit.files import LiveFiles
 from exporter.proof.codes import DEAD_LETTER
 from exporter.registry.pins import Pins
+from offsets.aged import aged_before
 from offsets.gaps import recorded_gaps
 from offsets.names import table_folder
 from offsets.positions import (
@@ -67,7 +68,7 @@ class PinnedTables:
     (after, through] that retention took from a type, as its gap rows say; nothing is expected there. since: the
     epoch in which the topic of today began; rows of earlier ones are another topic's (`repair --rebase`). replayed:
     the greatest offset that a replay of dead letters has added to a type's table. schemas: what is decided of the ids
-    of each registry, by its name.
+    of each registry, by its name. aged: event type -> microseconds since 1970; rows before that may be gone.
     """
 
     views: dict[str, TableView]
@@ -80,6 +81,7 @@ class PinnedTables:
     gaps: dict[tuple[str, TopicPartition], list[tuple[int, int]]] = field(default_factory=dict)
     since: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
     replayed: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
+    aged: Mapping[str, int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     codes: dict[str, int] = field(default_factory=dict)
@@ -139,6 +141,8 @@ def pin(lake: Lake, identities: Mapping[str, TopicIdentity], routing: Routing) -
     found = dict(views_of(lake))
     found |= dict(views_of(lake, but=found))
     pinned = PinnedTables(found)
+    bounds = {name: aged_before(view.transactions, lake.app) for name, view in found.items()}
+    pinned.aged = {name: bound for name, bound in bounds.items() if bound is not None}
     dead_letters = found.get(DEAD_LETTERS)
     for name, view in found.items():
         pinned.replayed |= {(name, tp): at for tp, at in replayed_through(view.transactions, lake.app).items()}

@@ -136,7 +136,8 @@ class AuditReport:
     checked: records of the topics that were compared. pending: beyond the position of their table; no finding.
     dead_letters: of the `once`. before_first: below the recorded first position, still in the log. left_out: below the
     offsets from which on it was asked for. next_since: what `--since` takes to go on after this audit.
-    gone: rows whose record is no longer in its topic (compacted, expired); no finding.
+    gone: rows whose record is no longer in its topic (compacted, expired); no finding. aged: records without a row
+    whose table says that it keeps none of their time any more (`retention_days`); no finding.
     replaying: rows still in the dead letters though a replay has put them into their table; they count as the table's.
     unchecked: records whose routing configuration is not recorded or cannot be read. filtered: tombstones that are to
     be counted and to stand in no table; unrouted: the same of records whose event type no table takes;
@@ -161,6 +162,7 @@ class AuditReport:
     left_out: int = 0
     next_since: str = ""
     gone: int = 0
+    aged: int = 0
     unchecked: int = 0
     filtered: int = 0
     unrouted: int = 0
@@ -209,6 +211,7 @@ class AuditReport:
         lines += [f"  {_LABELS[kind]} {getattr(self, kind)}" for kind in FINDINGS if getattr(self, kind)]
         if self.left_out:
             lines.append(f"  left out {self.left_out}, before --since: of these, and of their rows, nothing is said")
+        lines += [f"  aged out of their tables {self.aged}"] if self.aged else []
         lines += [f"  live files absent {self.absent_files}"] if self.absent_files else []
         lines += [f"  not checked {self.unchecked}"] if self.unchecked else []
         lines += [f"  tombstones, which are in no table {self.filtered}"] if self.filtered else []

@@ -41,13 +41,15 @@ COUNTED = (FILTERED, UNROUTED, EARLIER_UNROUTED)
 class SlotExpects(NamedTuple):
     """What a record asks of a slot. must: it certainly has a row. leads: the slot counts the record.
 
-    again: expected codes by each configuration that has come since, where there are replays.
+    again: expected codes by each configuration that has come since, where there are replays. aged: its row may be gone,
+    for the table keeps none that old.
     """
 
     expected: int
     must: bool
     leads: bool = True
     again: Sequence[int] = ()
+    aged: bool = False
 
 
 @dataclass
@@ -177,7 +179,9 @@ def _kind(slot: ExpectedSlot, is_there: bool) -> str:
         return "unchecked"
     if counted:
         return "filtered"
-    return "missing" if slot.expect is not None and slot.expect.must else "pending"
+    if slot.expect is None or not slot.expect.must:
+        return "pending"
+    return "aged" if slot.expect.aged else "missing"
 
 
 def _of_row(slot: ExpectedSlot, row: Stands, is_there: bool, counted: bool) -> str:

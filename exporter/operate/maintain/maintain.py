@@ -1,6 +1,6 @@
 """`exporter maintain`: what tables need now and then, outside the commit path; beside tasks that go on.
 
-    per table ─ lease ─ OPTIMIZE of each closed partition ─ checkpoint ─ sweep ─ VACUUM with the table's own retention
+    per table ─ lease ─ what is too old goes ─ OPTIMIZE of each closed partition ─ checkpoint ─ sweep ─ VACUUM
 
 Positions are never touched: OPTIMIZE rewrites files without changing data, and every txn action stays as it is.
 Tasks append meanwhile, and neither is in the other's way: an append reads nothing but its own positions, and OPTIMIZE
@@ -14,6 +14,8 @@ work done or does it again, by the same rules, and none of these depends on bein
 
 VACUUM deletes by age alone, staged files too (TEMP), so it refuses a retention that could reach one that may still be
 committed. It keeps what the table's property delta.deletedFileRetentionDuration says, a week where it says nothing.
+
+What is too old (`retention_days`) goes by one DELETE, behind the bound that says so (AGED, protocol 4.14).
 This module must never delete a file by itself: the sweep and VACUUM do.
 """
 
@@ -22,20 +24,23 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from typing import Any, Literal
 
+from exporter.core.days_kept import DaysKept
 from exporter.core.specs import table_spec
 from exporter.errors import ConfigError, ExporterError, TableUnreadable
 from exporter.lake.lake import Lake
 from exporter.lake.properties import DELETED_FILE_RETENTION, check_properties
 from exporter.lake.retention import RETENTION_DEFAULT, protects_staged
+from exporter.lake.settling import Moved
 from exporter.lake.sizes import live_sizes
 from exporter.lake.table import DeltaTable
 from exporter.lake.views import views_of
 from exporter.log import get_logger
 from exporter.log_events import Event
+from exporter.operate.maintain.aging import Aging
 from exporter.operate.maintain.due import CHECKPOINT_COMMITS, Due, due_partitions
 from exporter.operate.maintain.sweep import listed_files, sweep
 from exporter.stores.lease import leased
@@ -61,11 +66,12 @@ _CONFLICT = re.compile(
 class MaintenanceStep:
     """One thing that is due for a table, or was done. files and bytes: those that go.
 
-    day: the partition of an OPTIMIZE. A step of a table that is let be, or that failed, says why.
+    day: the partition of an OPTIMIZE; of a retention the first day that stays. A step of a table that is let be, or
+    that failed, says why.
     """
 
     table: str
-    what: Literal["optimize", "checkpoint", "sweep", "vacuum", "table"]
+    what: Literal["retention", "optimize", "checkpoint", "sweep", "vacuum", "table"]
     outcome: Literal["due", "done", "skipped", "failed"]
     day: str = ""
     files: int = 0
@@ -83,6 +89,7 @@ class MaintenanceLimits:
     late_secs: float
     file_bytes_max: int
     stage_age_max_secs: float
+    retention: DaysKept = field(default_factory=DaysKept)
 
 
 class Maintenance:
@@ -146,6 +153,9 @@ class Maintenance:
             return
         check_properties(name, view, self._lake.app)
         limits = self._limits
+        if days := limits.retention.of(name):
+            yield from self._age(table, view, days, apply)
+            view = table.view() or view
         for due in due_partitions(live_sizes(table, view), _now(), limits.late_secs, limits.file_bytes_max):
             yield self._optimize(table, due, apply)
         if table.checkpoint(CHECKPOINT_COMMITS, apply):
@@ -154,6 +164,24 @@ class Maintenance:
             if swept.paths:
                 yield MaintenanceStep(name, "sweep", "done" if apply else "due", "", len(swept.paths), swept.bytes)
         yield from self._vacuum(table, view, apply)
+
+    def _age(self, table: DeltaTable, view: TableView, days: int, apply: bool) -> Iterator[MaintenanceStep]:
+        """Take out what is older than so many days; what failed is tried again in the next turn."""
+        name, aging = table.event_type, Aging(self._lake, table, view, _now(), days)
+        files, label = aging.files(), f"{aging.bound:%Y-%m-%d}"
+        if files is None:
+            return
+        if not apply:
+            yield MaintenanceStep(name, "retention", "due", label, len(files), sum(files))
+            return
+        try:
+            aging.apply()
+        except Exception as error:
+            if (why := _in_the_way(error)) is None:
+                raise TableUnreadable(f"table {name}: rows before {label} stay: {first_line(error)}") from error
+            yield MaintenanceStep(name, "retention", "skipped", label, says=why)
+        else:
+            yield MaintenanceStep(name, "retention", "done", label, len(files), sum(files))
 
     def _optimize(self, table: DeltaTable, due: Due, apply: bool) -> MaintenanceStep:
         """Rewrite one partition; Delta itself tries again what does not touch its files. Raises TableUnreadable."""
@@ -164,10 +192,10 @@ class Maintenance:
             rewriting, condition = table.commands().optimize(), due.condition
             (row,) = (rewriting.where(condition) if condition else rewriting).executeCompaction().collect()
         except Exception as error:
-            why = first_line(error)
-            if _CONFLICT.search(f"{why} {error}"):
-                return MaintenanceStep(name, "optimize", "skipped", label, says=f"another commit was in the way: {why}")
-            raise TableUnreadable(f"table {name}: partition {label} cannot be rewritten: {why}") from error
+            if (why := _in_the_way(error)) is not None:
+                return MaintenanceStep(name, "optimize", "skipped", label, says=why)
+            says = f"table {name}: partition {label} cannot be rewritten: {first_line(error)}"
+            raise TableUnreadable(says) from error
         removed = row.metrics.filesRemoved
         return MaintenanceStep(name, "optimize", "done", label, row.metrics.numFilesRemoved, removed.totalSize or 0)
 
@@ -198,6 +226,13 @@ class Maintenance:
             says = f"at least {DRY_RUN_FILES}" if len(paths) >= DRY_RUN_FILES and not apply else ""
             size = sum(before[path] for path in paths)
             yield MaintenanceStep(name, "vacuum", "done" if apply else "due", "", len(paths), size, says)
+
+
+def _in_the_way(error: BaseException) -> str | None:
+    """What to say of a commit that another one was in the way of; None for other errors."""
+    why = first_line(error)
+    conflicts = isinstance(error, Moved) or _CONFLICT.search(f"{why} {error}")
+    return f"another commit was in the way: {why}" if conflicts else None
 
 
 def _relative(path: str, spec: Spec) -> str:

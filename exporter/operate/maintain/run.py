@@ -11,6 +11,7 @@ from exporter.errors import TableUnreadable
 from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.schedule import on_schedule
+from exporter.settings.meaning import days_kept
 from exporter.settings.model import Settings
 from exporter.spark.session import jvm_watched
 from exporter.workbench import open_lake
@@ -31,7 +32,10 @@ def maintain(
     steps: list[MaintenanceStep] = []
     asked: list[bool] = []
     limits = Maintained(
-        settings.event_time_late_max_secs, settings.maintain_file_bytes_max, settings.stage_age_max_secs
+        settings.event_time_late_max_secs,
+        settings.maintain_file_bytes_max,
+        settings.stage_age_max_secs,
+        days_kept(settings),
     )
     lake = open_lake(settings)
 
