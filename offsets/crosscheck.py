@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from offsets import Invariant
@@ -103,12 +103,14 @@ def verdict(
     own: str,
     active: tuple[str, ...],
     in_force_active: tuple[str, ...] = (),
+    replaced: str = "",
 ) -> Verdict:
     """What to do with one topic partition.
 
     tables: event type -> state, for every table of ours, the dead letters read last. history: epoch -> routing
     fingerprint, from the same snapshot as the dead letters' position. own: our fingerprint. active: the types of
-    our configuration, in_force_active: those of the configuration in force (needed for a switch only).
+    our configuration, in_force_active: those of the configuration in force (needed for a switch only). replaced: the
+    configuration that has replaced ours in any partition; empty if none has.
     """
     for name, state in sorted(tables.items()):
         if problem := _problem(name, state):
@@ -126,8 +128,8 @@ def verdict(
         )
     if in_force == own:
         return _in_force(tables, active, epoch, last_read.position.offset)
-    if own in history.values():
-        return Superseded(in_force)
+    if own in history.values() or replaced:
+        return Superseded(replaced or in_force)
     if behind := _behind(tables, in_force_active, epoch):
         return behind
     known = {name: tables[name].position if name in tables else None for name in {*active, *in_force_active}}
@@ -135,6 +137,23 @@ def verdict(
     offsets = (position.offset for name in in_force_active if (position := known.get(name)) is not None)
     through = max(offsets, default=last_read.position.offset)
     return Switch(epoch, in_force, through, known, in_force_active)
+
+
+def replaced_by(own: str, histories: Collection[Mapping[int, str]]) -> str:
+    """The configuration that has replaced ours in some partition; empty if none has. histories: one of each."""
+    ours = (history[max(history)] for history in histories if own in history.values())
+    return next((newest for newest in ours if newest != own), "")
+
+
+def begins_under(own: str, topic: Collection[Mapping[int, str]], histories: Collection[Mapping[int, str]]) -> str:
+    """The configuration that a new partition is to begin under (protocol 5.3).
+
+    topic: the histories of its topic, histories: of all.
+    """
+    if any(own in history.values() for history in histories):
+        return own
+    in_force = (history[max(history)] for history in topic)
+    return next((one for one in in_force if not replaced_by(one, histories)), own)
 
 
 def _problem(name: str, state: TableState) -> Stop | None:

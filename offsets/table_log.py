@@ -90,8 +90,17 @@ class TableView:
 
     def routing_history(self, tp: TopicPartition) -> dict[int, str]:
         """Epoch -> routing fingerprint of `tp` (dead letters only; empty elsewhere)."""
-        text = self.properties.get(f"{ROUTING_PROPERTY}{tp}", "{}")
-        return {int(epoch): fingerprint for epoch, fingerprint in json.loads(text).items()}
+        return _history(self.properties.get(f"{ROUTING_PROPERTY}{tp}", "{}"))
+
+    def routing_histories(self) -> dict[str, dict[int, str]]:
+        """Partition, as text -> its routing history; of all partitions that have one."""
+        told = {prop: text for prop, text in self.properties.items() if prop.startswith(ROUTING_PROPERTY)}
+        histories = {prop.removeprefix(ROUTING_PROPERTY): _history(text) for prop, text in told.items()}
+        return {tp: history for tp, history in histories.items() if history}
+
+
+def _history(text: str) -> dict[int, str]:
+    return {int(epoch): fingerprint for epoch, fingerprint in json.loads(text).items()}
 
 
 @dataclass(frozen=True)

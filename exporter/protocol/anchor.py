@@ -24,6 +24,7 @@ from exporter.lake.settling import Expect, Failed, Moved, commit_or_moved
 from exporter.lake.widening import ENABLED
 from exporter.log import get_logger
 from exporter.log_events import Event
+from offsets.crosscheck import begins_under
 from offsets.names import AppId, table_folder
 from offsets.partitions import Spec
 from offsets.positions import Position
@@ -90,12 +91,19 @@ class Anchors:
             **self._first_position.offsets(self.topics, partitions_of(first_time)),
         }
         anchors = {tp: Position(0, start - 1) for tp, start in sorted(starts.items())}
+        under = {topic: self._begins_under(topic, dead_letters) for topic in topics}
         properties = {
             **identity_properties(topics),
             f"{CONFIG_PROPERTY}{self.own}": self.routing.to_json(),
-            **{f"{ROUTING_PROPERTY}{tp}": json.dumps({0: self.own}) for tp in anchors},
+            **{f"{ROUTING_PROPERTY}{tp}": json.dumps({0: under[tp.topic]}) for tp in anchors},
         }
         self._commit_anchors(DEAD_LETTERS, dead_letters, anchors, properties)
+
+    def _begins_under(self, topic: str, dead_letters: TableView | None) -> str:
+        """What is recorded as in force for a topic's new partitions."""
+        told = dead_letters.routing_histories() if dead_letters is not None else {}
+        of_topic = [history for one, history in told.items() if one.rpartition("-")[0] == topic]
+        return begins_under(self.own, of_topic, told.values())
 
     def anchor_type(
         self,

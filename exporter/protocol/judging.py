@@ -13,7 +13,17 @@ from exporter.errors import ExporterError, Fenced, InvariantBroken
 from exporter.never import assert_never
 from exporter.protocol.reading import Reading
 from offsets import Invariant
-from offsets.crosscheck import Agree, FirstStart, Stop, Superseded, Switch, Unfinished, Verdict, verdict
+from offsets.crosscheck import (
+    Agree,
+    FirstStart,
+    Stop,
+    Superseded,
+    Switch,
+    Unfinished,
+    Verdict,
+    replaced_by,
+    verdict,
+)
 from offsets.positions import Position
 from offsets.ranges import TopicPartition
 from offsets.table_log import CONFIG_PROPERTY, TableView
@@ -55,13 +65,15 @@ class ToDo:
 def verdicts(reading: Reading, routing: Routing, app: str) -> dict[TopicPartition, Verdict]:
     """One verdict per partition, from one reading. Raises InvariantBroken for a configuration that cannot be read."""
     own, active = routing.fingerprint(), routing.active_with(reading.views)
+    replaced = replaced_by(own, reading.dead_letters.routing_histories().values()) if reading.dead_letters else ""
     switching: dict[str, tuple[str, ...]] = {}
     found: dict[TopicPartition, Verdict] = {}
     for tp, states in reading.states.items():
         history, in_force = _history(tp, reading.dead_letters, app)
-        if reading.dead_letters and in_force and own not in history.values() and in_force not in switching:
+        switches = in_force and own not in history.values() and not replaced
+        if reading.dead_letters and switches and in_force not in switching:
             switching[in_force] = recorded(reading.dead_letters, in_force).active_with(reading.views)
-        found[tp] = verdict(states, DEAD_LETTERS, history, own, active, switching.get(in_force, ()))
+        found[tp] = verdict(states, DEAD_LETTERS, history, own, active, switching.get(in_force, ()), replaced)
     return found
 
 

@@ -28,6 +28,14 @@ RECORDED: list[tuple[int, Features]] = [
     ),
     (33, Features(partitions=6, leases=False, cuts=True, refused=0.2, records_per_sec=0.5)),
     (
+        8,
+        Features(
+            partitions=1, wal="required", kill_every_secs=30.0, sleeps=False, cuts=False, sigterms=False, late=0.02,
+            records_per_sec=2.0, roll_secs=1.0, heartbeat_secs=3.0, through="strict", transactions=True, grows=True,
+            change="type_added",
+        ),
+    ),
+    (
         3109,
         Features(
             tasks=4, coordinated=True, cuts=False, refused=0.05, lost_reply=0.05, late=0.02, records_per_sec=6.0,

@@ -5,7 +5,6 @@ Nothing that stays is written: a file under table_root is made and removed again
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -50,7 +49,7 @@ from exporter.wal.dynamodb_table import create_table, look_at_table
 from exporter.workbench import routing_of
 from offsets.intents import WalMismatch, WalUnreachable
 from offsets.partitions import Partition, Spec
-from offsets.table_log import ROUTING_PROPERTY, TableView
+from offsets.table_log import TableView
 
 CERTIFICATE_DAYS_MIN = 14
 """A broker's certificate that ends sooner is told."""
@@ -360,8 +359,7 @@ def check_values(
 
 def _in_force(dead_letters: TableView) -> set[str]:
     """The routing fingerprints that the partitions are exported under now."""
-    told = (json.loads(text) for prop, text in dead_letters.properties.items() if prop.startswith(ROUTING_PROPERTY))
-    return {history[max(history, key=int)] for history in told if history}
+    return {history[max(history)] for history in dead_letters.routing_histories().values()}
 
 
 def _looked_at(what: str, view: TableView, declared: str, in_force: bool, widens: bool) -> Finding:

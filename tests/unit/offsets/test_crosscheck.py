@@ -5,7 +5,18 @@ from __future__ import annotations
 import pytest
 
 from offsets import Invariant
-from offsets.crosscheck import Agree, FirstStart, Stop, Superseded, Switch, TableState, Unfinished, verdict
+from offsets.crosscheck import (
+    Agree,
+    FirstStart,
+    Stop,
+    Superseded,
+    Switch,
+    TableState,
+    Unfinished,
+    begins_under,
+    replaced_by,
+    verdict,
+)
 from offsets.positions import Position
 
 DEAD = "dead_letters"
@@ -113,6 +124,35 @@ def test_an_older_configuration_stands_back_also_from_an_unfinished_switch():
     """Superseded comes before all looking at epochs: a third configuration's switch is not ours either."""
     tables = {DEAD: at(9, 1), "A": at(9, 2), "B": at(9, 1)}
     assert verdict(tables, DEAD, {0: OWN, 1: OLD}, OWN, ACTIVE) == Superseded(OLD)
+
+
+@pytest.mark.parametrize(
+    ("histories", "replaced"),
+    [([], ""), ([{0: OLD}, {0: OWN}], ""), ([{0: OLD, 1: OWN}], ""), ([{0: OLD}, {0: OWN, 2: OLD}], OLD)],
+    ids=str,
+)
+def test_one_that_was_replaced_anywhere_takes_no_partition_over(histories, replaced):
+    """Protocol 5.3b: not even one that begins after that, and so has it in no history."""
+    assert replaced_by(OWN, histories) == replaced
+    found = verdict({DEAD: at(9)}, DEAD, {0: OLD}, OWN, ACTIVE, ACTIVE, replaced)
+    assert found == Superseded(OLD) if replaced else isinstance(found, Switch)
+
+
+@pytest.mark.parametrize(
+    ("topic", "others", "begins"),
+    [
+        ([], [], OWN),
+        ([{0: OLD}], [], OLD),
+        ([], [{0: OLD}], OWN),
+        ([{0: OLD}], [{0: OLD, 1: OWN}], OWN),
+        ([{0: OWN, 1: OLD}], [], OWN),
+        ([{0: OLDER}, {0: OLDER, 1: OLD}], [], OLD),
+    ],
+    ids=str,
+)
+def test_a_new_partition_begins_under_what_is_in_force_in_its_topic(topic, others, begins):
+    """Its history then tells what was there before a configuration that nobody has switched to yet."""
+    assert begins_under(OWN, topic, [*topic, *others]) == begins
 
 
 def test_a_new_configuration_drains_to_the_highest_position_of_the_old_one():

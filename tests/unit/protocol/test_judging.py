@@ -61,6 +61,16 @@ def test_an_older_one_has_been_replaced() -> None:
     assert found == Superseded(OLD.fingerprint())
 
 
+def test_an_older_one_has_been_replaced_for_a_partition_that_came_later_too() -> None:
+    """Where it has never been in force: what the history of another partition says counts (protocol 5.3b)."""
+    view = dead_letters(OURS, OLD)
+    properties = {**view.properties, f"{ROUTING_PROPERTY}{P1}": f'{{"0": "{OLD.fingerprint()}"}}'}
+    later = replace(view, transactions={**view.transactions, str(AppId(APP, P1, 0)): 9}, properties=properties)
+    states = {DEAD_LETTERS: TableState(later.position(APP, P1))}
+    found = verdicts(Reading({DEAD_LETTERS: later}, {P1: states}), OURS, APP)
+    assert found == {P1: Superseded(OLD.fingerprint())}
+
+
 @pytest.mark.parametrize("text", ["{", "{}", "[]", '{"generation": 1}'])
 def test_a_configuration_that_this_version_cannot_read_stops(text: str) -> None:
     """Nothing is drained by guess."""
