@@ -6,6 +6,14 @@ from tests.sim.features import Features
 
 RECORDED: list[tuple[int, Features]] = [
     (
+        4,
+        Features(
+            wal="required", leases=True, sleeps=False, kill_every_secs=30.0, refused=0.05, lost_reply=0.01,
+            records_per_sec=2.0, carried=False, through="strict", new_types=5, swept=True, change="type_gone",
+            slow=0.03,
+        ),
+    ),
+    (
         9,
         Features(
             tasks=2, partitions=6, coordinated=True, wal="required", leases=True, kill_every_secs=6.0, sleeps=False,

@@ -50,6 +50,14 @@ def test_every_file_of_a_closed_epoch_is_dead_also_beyond_its_seal():
     assert dead(paths, transactions) == sorted(paths[:4])
 
 
+def test_a_file_of_an_epoch_in_which_the_table_never_was_is_dead_once_a_later_one_has_begun():
+    """Staged for a type that was met, whose table was not anchored before a switch."""
+    transactions = {"app/anchor/orders.v2/0/1": 41, "app/orders.v2/0/1": 41}
+    paths = [path(900), path(900, epoch=1), path(900, epoch=2)]
+    assert dead(paths, transactions) == paths[:1]
+    assert dead(paths, {"app/orders.v2/1/1": 900, "app/orders.v2/0/1": TOMBSTONE}) == [paths[1]]
+
+
 @pytest.mark.parametrize(
     "transactions",
     [
@@ -57,7 +65,6 @@ def test_every_file_of_a_closed_epoch_is_dead_also_beyond_its_seal():
         {"app/orders.v2/1/0": 900},
         {"app/orders/0/0": 900},
         {"other/orders.v2/0/0": 900},
-        {"app/orders.v2/0/1": 900},
         {"app/sealed/orders.v2/0/0": 900, "app/anchor/orders.v2/0/0": 900, "app/condemned/orders.v2/0/0": 900},
         {"app/orders.v2/0/0": -1},
     ],
