@@ -45,7 +45,7 @@ class Audience:
 
     def _untold(self, table: str, through: int) -> list[int]:
         told, begun = {*self.told[table]}, self.begun.get(table, -1)
-        return [one for one in self.with_rows[table] if begun < one <= through and one not in told]
+        return [one for one in self.with_rows.get(table, ()) if begun < one <= through and one not in told]
 
     def missing(self) -> list[str]:
         """The versions that nobody was told of: one line for each table."""

@@ -300,7 +300,8 @@ class Oracle:
         for name in [*self.topics.belongs]:
             for partition, offsets in self.topics.belongs[name].items():
                 at = self.tables[name].position(partition)
-                if offsets and (at is None or at < max(offsets)):
+                met = at is not None or any(not self.topics.gone(partition, one) for one in offsets)
+                if met and offsets and (at is None or at < max(offsets)):
                     lines.append(f"{name} {partition} is at {at}, and has records up to {max(offsets)}")
         return lines
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from exporter.announce.pointers import Pointer
 from tests.sim.audience import Audience
 from tests.sim.expected import Configuration, Place
 from tests.sim.kernel import Kernel, Process, SimEvent, SimFuture, SimLock, SimPool
@@ -139,6 +140,16 @@ def test_the_oracle_finds_what_is_never_exported():
         one.finished()
 
 
+def test_the_oracle_waits_for_no_record_that_retention_took_before_its_type_was_met():
+    """Nobody has read it, so nobody knows of the type."""
+    one = Oracle({}, "lake", "sim", Configuration((), new_tables=True))
+    one.topics.produced(("events", 0), 0, "visit")
+    lacks = "visit ('events', 0) is at None, and has records up to 0"
+    assert lacks in one.missing()
+    one.topics.of["events", 0].first = 1
+    assert lacks not in one.missing()
+
+
 def test_the_oracle_finds_a_row_that_a_commit_said_was_there():
     """THROUGH: an earlier version has said that nothing so old comes any more."""
     one = oracle()
@@ -217,6 +228,13 @@ def test_the_audience_finds_a_version_that_comes_too_early():
     assert one.missing() == ["order [1, 2] were not announced"]
     with pytest.raises(Broken, match="TOLD"):
         one.hears("order", b'{"version": 2}')
+
+
+def test_the_audience_waits_for_no_table_without_rows():
+    """Somebody keeps that nothing of it was told."""
+    one = Audience()
+    one.keeps({"order": Pointer(looked=3, announced=3)})
+    assert one.missing() == []
 
 
 class Machine:
