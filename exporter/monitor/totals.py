@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import Any
 
 from exporter.core.manifest import COPIES, FILTERED, MICROS, STEPS, TOMBSTONES
 
@@ -93,9 +94,14 @@ class Totals:
 
     def copy(self) -> Totals:
         """As they are now. By hand, for each iteration of the loop asks for it, and copy.deepcopy is slow."""
-        return replace(
-            self, committed=self.committed.copy(), filtered=self.filtered.copy(), counts=self.counts.copy(),
-            outcomes=self.outcomes.copy(), rebalances=self.rebalances.copy(), lookups=self.lookups.copy(),
-            round_records=self.round_records.copy(),
-            stages={stage: spread.copy() for stage, spread in self.stages.items()},
-        )  # fmt: skip
+        found = object.__new__(Totals)
+        for name, value in vars(self).items():
+            if isinstance(value, Counter):
+                kept = Counter[Any]()
+                dict.update(kept, value)  # Counter.copy counts them all over again
+                value = kept
+            elif isinstance(value, Spread):
+                value = value.copy()
+            setattr(found, name, value)
+        found.stages = {stage: spread.copy() for stage, spread in self.stages.items()}
+        return found

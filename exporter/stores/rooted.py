@@ -11,6 +11,9 @@ from exporter.errors import ConfigError, DependencyUnreachable, ExporterError
 
 _S = TypeVar("_S", bound="RootedStore")
 
+NORMALISED = frozenset(("", ".", ".."))
+"""Parts of a path that mean another path."""
+
 
 @dataclass(frozen=True)
 class RootedStore:
@@ -52,7 +55,7 @@ class RootedStore:
 
 def require_plain(path: str) -> None:
     """Raises ValueError for a path that a store would have to normalise."""
-    if not path.isprintable() or any(part in ("", ".", "..") for part in path.split("/")):
+    if not path.isprintable() or not NORMALISED.isdisjoint(path.split("/")):
         raise ValueError(f"{path!r} is no path below a store's root")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -43,10 +42,13 @@ def progress(
 
 def position_bounds(writers: Writers) -> dict[TopicPartition, tuple[int, int]]:
     """The least and the greatest position of each partition."""
-    offsets: dict[TopicPartition, list[int]] = defaultdict(list)
+    found: dict[TopicPartition, tuple[int, int]] = {}
     for key, writer in writers.items():
-        offsets[key.tp].append(writer.covered)
-    return {tp: (min(covered), max(covered)) for tp, covered in offsets.items()}
+        at = writer.covered
+        least, most = found.get(key.tp, (at, at))
+        if at <= least or at > most:
+            found[key.tp] = min(at, least), max(at, most)
+    return found
 
 
 def lag_of(

@@ -223,9 +223,9 @@ class Service:
 
         Returns the staged rows that are dropped with them, by partition.
         """
-        gone, rows = set(tps), Counter[TopicPartition]()
-        if not gone:
+        if not (gone := set(tps)):
             return {}
+        rows = Counter[TopicPartition]()
         self._schema_ids.forget(gone)
         for key in [key for key in self._writers if key.tp in gone]:
             rows[key.tp] += self._writers.pop(key).staged_rows
