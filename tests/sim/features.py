@@ -31,6 +31,9 @@ TAKES = (("order", ("order", "payment")), ("click", ("click", "payment")))
 FILTERED = ("order", "click")
 """Types that have a filter, where some have one."""
 DAYS = ("2026-01-01", "2026-01-02")
+FRESH_SECS, FRESH_KILLS, FRESH_ARMED = 600.0, 0.5, 8
+"""Worlds of fresh seeds are longer than those of which something is recorded, and their tasks are killed more often.
+More kills wait for their points then: else the next one would take the place of most before it strikes."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +45,9 @@ class Features:
     announced: somebody is told of new versions. swept: a sweep now and then (janitor.py).
     restored: a person takes a table back, and repairs that (accident.py).
     poison: whose rounds end on some records: all, weak (poison.py).
-    slow: that a call takes seconds. filtered: types have a filter `where`. fans_out: a record may belong to several
-    types, of which one or another may refuse it.
+    slow: that a call takes seconds. secs: how long there are faults. armed: how many kills wait for their fault points
+    at a time; of more the oldest waits no more. filtered: types have a filter `where`.
+    fans_out: a record may belong to several types, of which one or another may refuse it.
     """
 
     tasks: int = 3
@@ -77,6 +81,8 @@ class Features:
     slow: float = 0.002
     filtered: bool = False
     fans_out: bool = False
+    secs: float = 300.0
+    armed: int = 1
 
     @classmethod
     def drawn(cls, seed: int) -> Features:
@@ -117,6 +123,12 @@ class Features:
         drawn = replace(drawn, restored=may_be and rng.random() < 0.3)
         rng = Random(f"rules of {seed}")  # what came later draws by itself: else all worlds were others
         return replace(drawn, filtered=rng.random() < 0.25, fans_out=rng.random() < 0.25)
+
+    @classmethod
+    def fresh(cls, seed: int) -> Features:
+        """As drawn, and more happens: of 300 seconds nobody is killed in the last 90, nor until the first task runs."""
+        drawn = cls.drawn(seed)
+        return replace(drawn, secs=FRESH_SECS, kill_every_secs=drawn.kill_every_secs * FRESH_KILLS, armed=FRESH_ARMED)
 
     @property
     def topics(self) -> tuple[str, ...]:

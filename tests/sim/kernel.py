@@ -10,6 +10,7 @@ exporter/threads.py and exporter/clock.py. A fiber gives way only where it sleep
 from __future__ import annotations
 
 import heapq
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Collection
@@ -22,6 +23,7 @@ from greenlet import getcurrent, greenlet
 
 from exporter.clock import Clock
 from exporter.threads import Thread, Threads
+from tests.sim.futures import Inline, SimFuture, waited_for
 
 ASKING = "ask"
 """Name of the pools of stores/many.py."""
@@ -59,6 +61,8 @@ class Fiber(greenlet):
         self._what = run
 
     def _live(self, *_: object) -> None:
+        if (trace := self.process.kernel.trace) is not None:
+            sys.settrace(trace)
         try:
             self._what()
         except Killed:
@@ -70,7 +74,8 @@ class Fiber(greenlet):
 
 
 class Kernel:
-    """One world's time. rng: draws all that is left to chance. died: told of threads that end by an error."""
+    """One world's time. rng: draws all that is left to chance. died: told of threads that end by an error.
+    trace: watches what fibers run, as sys.settrace() has it."""
 
     def __init__(self, seed: int) -> None:
         self.rng = Random(seed)
@@ -79,6 +84,7 @@ class Kernel:
         self.current: Fiber | None = None
         self.steps = 0
         self.died: Callable[[Fiber, Exception], None] = _raised
+        self.trace: Any = None
         self._heap: list[tuple[float, float, int, Callable[..., Any], tuple[Any, ...]]] = []
         self._pushed = 0
         self.clock = Clock(
@@ -104,10 +110,11 @@ class Kernel:
 
     def run(self, until: float, stops: Callable[[], bool] = lambda: False) -> None:
         """Let everything happen up to a time, or until something is so."""
-        heap = self._heap
+        heap, pop = self._heap, heapq.heappop
         while heap and heap[0][0] <= until and not stops():
-            when, _, _, what, args = heapq.heappop(heap)
-            self.now = max(self.now, when)
+            when, _, _, what, args = pop(heap)
+            if when > self.now:
+                self.now = when
             self.steps += 1
             what(*args)
         if not stops():
@@ -131,12 +138,9 @@ class Kernel:
             self.at(process.paused_until, self.resume, fiber, ticket, answer)
             return
         fiber.ticket += 1
-        self._enter(lambda: fiber.switch(answer), fiber)
-
-    def _enter(self, go: Callable[[], Any], fiber: Fiber) -> None:
         before, self.current = self.current, fiber
         try:
-            go()
+            fiber.switch(answer)
         finally:
             self.current = before
 
@@ -151,7 +155,11 @@ class Kernel:
     def _unwind(self, process: Process) -> None:
         for fiber in [*process.fibers]:
             if fiber:  # it has begun and not ended
-                self._enter(lambda fiber=fiber: fiber.throw(Killed), fiber)
+                before, self.current = self.current, fiber
+                try:
+                    fiber.throw(Killed)
+                finally:
+                    self.current = before
         process.fibers.clear()
 
     def pause(self, process: Process, secs: float) -> None:
@@ -171,7 +179,9 @@ class Kernel:
         """Give way until resumed under the present ticket; None if so many seconds have passed before."""
         fiber = self.here()
         if secs is not None:
-            self.at(self.now + secs, self.resume, fiber, fiber.ticket, None)
+            self._pushed += 1
+            due = self.now + secs, self.rng.random(), self._pushed, self.resume, (fiber, fiber.ticket, None)
+            heapq.heappush(self._heap, due)
         answer = self.hub.switch()
         if not fiber.process.alive:
             raise Killed
@@ -179,7 +189,7 @@ class Kernel:
 
     def sleep(self, secs: float) -> None:
         """Give way for so many seconds."""
-        self.park(max(0.0, secs))
+        self.park(secs if secs > 0.0 else 0.0)
 
 
 def _raised(fiber: Fiber, error: Exception) -> None:
@@ -214,39 +224,6 @@ class SimEvent(threading.Event):
         return self._is_set
 
 
-class SimFuture(Future):  # type: ignore[type-arg]
-    """A future that fibers wait for."""
-
-    kernel: Kernel
-
-    def result(self, timeout: float | None = None) -> Any:
-        self._ended(timeout)
-        return super().result(0)
-
-    def exception(self, timeout: float | None = None) -> BaseException | None:
-        self._ended(timeout)
-        return super().exception(0)
-
-    def _ended(self, timeout: float | None) -> None:
-        if not self.done():
-            waited_for([self], self.kernel, timeout)
-
-
-def waited_for(futures: Collection[Future[Any]], kernel: Kernel, secs: float | None) -> None:
-    """Wait until all have ended, for so long at most."""
-    deadline = None if secs is None else kernel.now + secs
-    for future in futures:
-        while not future.done():
-            fiber = kernel.here()
-            left = None if deadline is None else deadline - kernel.now
-            if left is not None and left <= 0:
-                return
-            future.add_done_callback(
-                lambda _, fiber=fiber, ticket=fiber.ticket: kernel.at(kernel.now, kernel.resume, fiber, ticket, True)
-            )
-            kernel.park(left)
-
-
 class SimPool(Executor):
     """A pool of so many fibers at most, of the process that made it."""
 
@@ -262,8 +239,7 @@ class SimPool(Executor):
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> SimFuture:
         if self._closed:
             raise RuntimeError("cannot schedule new futures after shutdown")
-        future = SimFuture()
-        future.kernel = self._kernel
+        future = SimFuture(self._kernel)
         self._queue.append((future, lambda: fn(*args, **kwargs)))
         if self._running < self._most:
             self._running += 1
@@ -292,21 +268,6 @@ class SimPool(Executor):
                 future.cancel()
         while wait and (self._running or self._queue):
             self._kernel.sleep(0.001)
-
-
-class Inline(Executor):
-    """A pool whose calls are made by who hands them in: for questions, which nobody sees to be asked at once.
-
-    A fiber for each would be a tenth of all that a world costs.
-    """
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        try:
-            future.set_result(fn(*args, **kwargs))
-        except Exception as error:  # noqa: BLE001 - whoever asks for the result gets it
-            future.set_exception(error)
-        return future
 
 
 class SimLock:

@@ -26,27 +26,27 @@ class Mischief:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._armed: tuple[str, int] | None = None
+        self._armed: list[tuple[str, int]] = []
 
     def ends(self) -> None:
-        """A kill that waits for a point waits no more."""
-        self._armed = None
+        """No kill waits for a point any more."""
+        self._armed.clear()
 
     def passes(self, fault: Any, what: str) -> None:
         """A fault point is passed: a kill may be waiting for this one."""
         world = self._world
         world.seen.points[fault.value] += 1
-        if self._armed is None or world.kernel.current is None:
+        if not self._armed or world.kernel.current is None:
             return
-        name, left = self._armed
-        if name == fault.value:
-            self._armed = (name, left - 1) if left > 1 else None
-            if left <= 1:
-                process = world.kernel.current.process
-                world.say(f"killed at {name}")
-                world.seen.kills[name] += 1
-                world.kernel.kill(process)
-                world.kernel.here()
+        name = fault.value
+        due = (name, 1) in self._armed
+        self._armed = [(one, left - (one == name)) for one, left in self._armed if (one, left) != (name, 1)]
+        if due:
+            process = world.kernel.current.process
+            world.say(f"killed at {name}")
+            world.seen.kills[name] += 1
+            world.kernel.kill(process)
+            world.kernel.here()
 
     def happens(self) -> None:
         """Something happens to one of the tasks, and is planned again."""
@@ -62,7 +62,8 @@ class Mischief:
         if world.calm:  # nothing that ends one
             drawn = 0.7 + 0.2 * drawn
         if drawn < 0.35:
-            self._armed = rng.choice((*POINTS, *features.points * RARE)), rng.choice((1, 1, 1, 2, 5))
+            self._armed.append((rng.choice((*POINTS, *features.points * RARE)), rng.choice((1, 1, 1, 2, 5))))
+            del self._armed[: -features.armed]
         elif drawn < 0.7 or not (world.calm or features.sleeps or features.cuts or features.sigterms):
             world.say(f"{slot.process} is killed")
             world.seen.kills["at any moment"] += 1

@@ -91,8 +91,11 @@ class SimStore(RootedStore):
         require_plain(root.removeprefix(SCHEME))
         return cls(root)
 
+    def below(self, folder: str) -> SimStore:
+        return SimStore(self.uri(folder))
+
     def _path(self, path: str) -> str:
-        return self.uri(path).removeprefix(SCHEME)
+        return self.uri(path)[len(SCHEME) :]
 
     def _read(self, effect: Callable[[], Any], kind: str = "GET") -> Any:
         """kind: of the request that it is in an object store."""

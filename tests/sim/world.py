@@ -32,7 +32,7 @@ from tests.sim import rounds as sim_rounds
 from tests.sim.accident import Accident
 from tests.sim.audience import Audience, SimPointers, SimSink
 from tests.sim.broker import Broker, Coordinator, SimMembership, SimTopics, SimWire
-from tests.sim.delta import SimLake
+from tests.sim.delta import PARSED, SimLake
 from tests.sim.features import APP, CONTROL_TOPIC, Features, settings_of
 from tests.sim.janitor import Janitor
 from tests.sim.kernel import Fiber, Kernel, Process, SimThreads
@@ -152,6 +152,7 @@ class World:
         self.memory = Memory()
         topics = lambda client, topics, isolation: SimTopics(self.broker, topics, client)  # noqa: E731
         return {
+            "offsets.names.AppId.parse": PARSED,
             "uuid.uuid4": lambda: uuid.UUID(int=rng.getrandbits(128), version=4),
             "os.getpid": lambda: 1,
             "socket.gethostname": lambda: "sim",
@@ -361,8 +362,9 @@ class World:
         if orphans := self.janitor.orphans():
             raise Broken(f"SWEEP: {len(orphans)} files are left that nobody can commit: {orphans[:3]}")
 
-    def run(self, secs: float, settle_secs: float = 600.0) -> None:
-        """Faults for so long, then none, until everything is exported. Raises Broken."""
+    def run(self, settle_secs: float = 600.0) -> None:
+        """Faults for as long as the features say, then none, until everything is exported. Raises Broken."""
+        secs = self.features.secs
         with self.entered():
             self.begin()
             stops = lambda: self.broken is not None  # noqa: E731
