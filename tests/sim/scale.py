@@ -29,6 +29,9 @@ from tests.sim.runs import in_one_order
 from tests.sim.store import SCHEME
 from tests.sim.world import World
 
+KEPT = 20
+"""So many checksums of a table stay; none that is older is read again, with nobody killed."""
+
 
 class ScaleWorld(World):
     """Nothing goes wrong here. every_secs: how often each partition gets a record of each type."""
@@ -42,6 +45,18 @@ class ScaleWorld(World):
         self.iterations = 0
         self.core_secs = 0.0
         self.ready_at: dict[str, float] = {}
+        self.files = self.checksum_bytes = 0
+
+    def _written(self, path: str, body: bytes) -> None:
+        """What a commit has looked at is kept no longer: with many partitions it would be gigabytes."""
+        super()._written(path, body)
+        folder, log, name = path.partition("/_delta_log/")
+        self.files += not log and path.endswith(".parquet")
+        if not name.endswith(".crc"):
+            return
+        self.checksum_bytes = max(self.checksum_bytes, len(body))
+        old = int(name.removesuffix(".crc")) - KEPT
+        self.disk.bodies.pop(f"{folder}/_delta_log/{old:020d}.crc", None)
 
     def _kill(self) -> None:
         """Nobody is killed."""
@@ -112,6 +127,7 @@ def measured(types: int, features: Features, minutes: float, every_secs: float) 
         world.begin()
         world.kernel.run(300.0, lambda: len(world.ready_at) == features.tasks or world.broken is not None)
         started, before, commits = world.kernel.now, dict(world.network.calls), world.oracle.commits
+        files = world.files
         world.kernel.run(started + minutes * 60, lambda: world.broken is not None)
         secs = world.kernel.now - started
         if world.broken is not None:
@@ -128,6 +144,8 @@ def measured(types: int, features: Features, minutes: float, every_secs: float) 
         "all positions known after, s": round(started, 1),
         "commits/h": round((world.oracle.commits - commits) / hours),
         "commits/h and table": round((world.oracle.commits - commits) / hours / (types + 1), 1),
+        "data files/h": round((world.files - files) / hours),
+        "largest checksum, bytes": world.checksum_bytes,
         "requests/h": calls,
         "an iteration of a loop, ms": round(1000 * world.core_secs / max(1, world.iterations), 2),
         "memory of the whole group, MiB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
