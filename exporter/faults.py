@@ -58,6 +58,8 @@ class Fault(str, Enum):
     AFTER_REPAIR = "after_repair"
     AFTER_AGED_BOUND = "after_aged_bound"
     AFTER_AGED_DELETE = "after_aged_delete"
+    AFTER_REWRITE = "after_rewrite"
+    AFTER_BACKFILL = "after_backfill"
     AFTER_REPLAY_STAGE = "after_replay_stage"
     AFTER_REPLAY_COMMIT = "after_replay_commit"
     AFTER_REPLAY_DELETE = "after_replay_delete"

@@ -5,6 +5,7 @@
     folder  the event type, bytes outside [A-Za-z0-9_-] as ~XX
     appId   <app>/<topic>/<partition>/<epoch>            the position
             <app>/aged                                   of a table: before which time rows may be gone (aged.py)
+            <app>/backfilled/<fingerprint>               of a table: when its columns were last filled (backfilled.py)
             <app>/<kind>/<topic>/<partition>/<epoch>     what else a table remembers of a partition
             <app>/gap/<folder>/<topic>/<partition>/<epoch>    the last offset of a type's recorded gap
     gap     day=2026-11-01/<app>.<topic>.<partition>.<epoch>.gap.<attempt>.parquet

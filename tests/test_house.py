@@ -71,7 +71,7 @@ THIRD_PARTIES = {
     "core": "",
     "fetch": "crc32c kafka lz4 numpy pyarrow snappy zstandard",
     "rounds": "",
-    "executor": "pyarrow",
+    "executor": "numpy pyarrow",
     "formats": "msgspec numpy pyarrow",
     "shape": "duckdb pyarrow",
     "arrow": "pyarrow",

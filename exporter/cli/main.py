@@ -12,6 +12,7 @@ import click
 from exporter import __version__, log
 from exporter.cli.telling import in_a_thread, overdue, told
 from exporter.cli.verbs.audit import audit
+from exporter.cli.verbs.backfill import backfill
 from exporter.cli.verbs.catalog import catalog
 from exporter.cli.verbs.check import check
 from exporter.cli.verbs.config import config
@@ -33,8 +34,8 @@ from exporter.cli.verbs.sweep import sweep
 from exporter.ending import ending
 
 VERBS: tuple[click.Command, ...] = (
-    run, prepare, infer, check, plan, config, offsets, status, schema, catalog, audit, sweep, maintain, report,
-    dead_letters, repair, derive, demo, drill,
+    run, prepare, infer, check, plan, config, offsets, status, schema, catalog, audit, sweep, maintain, backfill,
+    report, dead_letters, repair, derive, demo, drill,
 )  # fmt: skip
 """Each file of verbs/ has one of them."""
 

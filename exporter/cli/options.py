@@ -25,7 +25,8 @@ VERDICTS |= {"unknown_fields", "new_type", "unrouted", "partition_by", "force_op
 CODEC = frozenset(("parquet_compression",))
 """And how data files are packed: for whoever writes some."""
 LOG = frozenset(("wal_table", "wal_mode", "wal_endpoint"))
-MAINTAINED = frozenset(("maintain_cron", "maintain_file_bytes_max", "retention_days", "dead_letters_retention_days"))
+MAINTAINED = frozenset(("maintain_cron", "maintain_file_bytes_max", "maintain_backfill"))
+MAINTAINED |= {"retention_days", "dead_letters_retention_days"}
 EXPORTED = frozenset(SCALARS) - MAINTAINED
 """What a task takes."""
 

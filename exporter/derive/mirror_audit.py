@@ -12,6 +12,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from exporter.column.ddl import ddl_of
+from exporter.column.spark_json import field_of
 from exporter.derive.audited_rows import rows_through
 from exporter.derive.job import AuditLine
 from exporter.derive.mirror_audit_truncated import emptied_by
@@ -215,7 +217,20 @@ class _Audit:
             return "true"
         if '"map"' in json.dumps(field["type"]):  # maps have no order, so no equality either
             sides = [f"to_json(struct({side} AS value), {JSON_TIMES})" for side in sides]
-        return " <=> ".join(sides)
+        same, name = " <=> ".join(sides), field["name"]
+        if "_rescued" not in self._columns or name.startswith("_"):
+            return f"({same} OR {self._rest_is_same})" if name == "_rescued" else same
+        return f"({same} OR (m.{_tick(name)} IS NULL AND {_filled_later(field)} <=> {sides[0]}))"
+
+    @property
+    def _rest_is_same(self) -> str:
+        """Whether the mirror's `_rescued` has what the source's has, and beside it what columns have there by now."""
+        mine, theirs = (f"coalesce(from_json({side}._rescued, 'MAP<STRING, STRING>'), map())" for side in "me")
+        moved = f"array_contains(array({literals(self._columns)}), one.key)"
+        return (
+            f"(forall(map_entries({mine}), one -> {theirs}[one.key] <=> one.value OR {moved}) "
+            f"AND forall(map_keys({theirs}), one -> map_contains_key({mine}, one)))"
+        )
 
     def _judged(self, suspects: DataFrame) -> tuple[int, list[str]]:
         """How many of these keys come from rows that the source does not have any more; and the others, as text."""
@@ -232,6 +247,13 @@ class _Audit:
 
 
 _WHOLE = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
+
+
+def _filled_later(field: dict[str, Any]) -> str:
+    """SQL: what a mirror's `_rescued` has for a column that was filled in the source since (protocol 4.15)."""
+    (column,) = ddl_of([field_of(field)])
+    value = f"from_json(m._rescued, {literals([column])}).{_tick(field['name'])}"
+    return f"to_json(struct({value} AS value), {JSON_TIMES})" if '"map"' in json.dumps(field["type"]) else value
 
 
 def _as_sent(path: str) -> str:

@@ -20,6 +20,7 @@ from exporter.clock import wall_ms
 from exporter.column.spark_json import struct_of
 from exporter.core.table_options import TableOptions
 from exporter.errors import ExporterError, LogCleaned, StorageSilent, TableUnreadable
+from exporter.faults import Fault, point
 from exporter.lake import log_files, widening
 from exporter.lake.change import Change, new_metadata
 from exporter.lake.gateway import Gateway
@@ -195,9 +196,10 @@ class DeltaTable:
             actions.addAll(gateway.adds(self._restated(txn, change.evolve)))
         if rows is not None:
             packs_by(rows.sparkSession, self._options.compression)
-            actions.addAll(gateway.to_list(txn.writeFiles(rows._jdf)))
+            written = txn.writeFiles(rows._jdf)
+            actions.addAll(_as_before(gateway, written, self) if change.rewrites else gateway.to_list(written))
         for live in self._live_files(txn.snapshot(), change.removes) if change.removes else ():
-            actions.add(live.remove())
+            actions.add(live.removeWithTimestamp(now_ms, not change.rewrites))
         text = json.dumps(change.user_metadata, separators=(",", ":"), sort_keys=True)
         return int(txn.commit(gateway.to_seq(actions), gateway.operation(self.app, text)))
 
@@ -351,6 +353,12 @@ class DeltaTable:
             return {action["appId"]: int(action["version"]) for action in actions}
         reconstructed = json.loads(self._gateway.to_json(snapshot.transactions()))
         return {app_id: int(version) for app_id, version in reconstructed.items()}
+
+
+def _as_before(gateway: Gateway, written: Any, table: DeltaTable) -> Any:
+    """`add` actions of files that Spark has written, of rows that were there before."""
+    point(Fault.AFTER_REWRITE, table.event_type)
+    return gateway.adds({**add, "dataChange": False} for add in json.loads(gateway.to_json(written)))
 
 
 def _state(known: Any, transactions: Mapping[str, int]) -> LogState:

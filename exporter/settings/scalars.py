@@ -269,6 +269,9 @@ class ScalarSettings(BaseModel):
     the latter by name (mon-fri), in UTC."""
     maintain_file_bytes_max: Count = 512 << 20
     """Bytes of a file up to which maintenance packs the files of a partition that has ended."""
+    maintain_backfill: bool = False
+    """Whether maintenance fills columns that came later, in partitions that have ended, with what `_rescued` has of
+    them (`exporter backfill`)."""
     retention_days: Days = 0
     """Days that tables keep their rows for, by the UTC day of the event time; 0 = for ever. `exporter maintain --apply`
     deletes whole partitions that are older, and says so in the table."""

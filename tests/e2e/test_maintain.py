@@ -12,7 +12,8 @@ import pytest
 
 from exporter.core.routing import DEAD_LETTERS
 from exporter.lake.lake import Lake
-from exporter.operate.maintain.maintain import Maintenance, MaintenanceLimits, MaintenanceStep
+from exporter.operate.maintain.maintain import Maintenance, MaintenanceLimits
+from exporter.operate.maintain.step import MaintenanceStep
 from tests.support import naive
 from tests.support.lakes import DDL, Export, Exports, Gate, event, wait_until
 from tests.support.processes import running

@@ -15,6 +15,7 @@
     coordinate    4.11: two tasks, a leader each, and a lossy channel; through: 4.12, valid_through; announce: 4.13
     wal           ORDER, 5.1, 6: the real commit path, journal, payment and start-up, effect by effect
     aged          4.14: rows that a table keeps no more
+    filled        4.15: columns that came later
     lease         8: leases of the log
 
 The size of the default worlds is chosen for half a minute on one core. Found by `wal`: with wal_mode = best_effort an
@@ -245,6 +246,11 @@ WORLDS: dict[str, Facts] = {
         "What is too old goes, once its table says so: no audit misses it, whoever dies, comes late or is taken back.",
         small=({}, {"turns": 2, "log": "01"}, {"log": "00", "kept": 2}),
         large=({"turns": 2}, {"log": "0120", "restores": 2}),
+    ),
+    "filled": Facts(
+        "A column that came later gets its values from `_rescued`: no row is lost, doubled or back, whoever dies.",
+        small=({}, {"turns": 2, "records": 1}, {"records": 3, "restores": 0}),
+        large=({"turns": 2}, {"records": 3}, {"deletes": 2, "rewrites": 2}),
     ),
     "lease": Facts(
         "By everybody's own monotonic clock it is never two's, however long a request or its answer is under way.",

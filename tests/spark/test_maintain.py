@@ -23,7 +23,8 @@ from exporter.core.outcome import Landed
 from exporter.core.writers import Claim, StagedFile, WriterKey
 from exporter.errors import ConfigError, FoundProblem
 from exporter.lake.lake import Lake
-from exporter.operate.maintain.maintain import Maintenance, MaintenanceLimits, MaintenanceStep
+from exporter.operate.maintain.maintain import Maintenance, MaintenanceLimits
+from exporter.operate.maintain.step import MaintenanceStep
 from exporter.protocol.commit import DeltaCommitter
 from offsets.positions import Position
 from offsets.ranges import TopicPartition

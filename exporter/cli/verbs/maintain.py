@@ -13,9 +13,9 @@ from exporter.cli.output import FORMAT, Output, TextOutput, counted
 from exporter.errors import FoundProblem
 
 if TYPE_CHECKING:
-    from exporter.operate.maintain.maintain import MaintenanceStep
+    from exporter.operate.maintain.step import MaintenanceStep
 
-COLUMNS = ("table", "step", "day", "files", "bytes", "outcome", "")
+COLUMNS = ("table", "step", "day", "files", "bytes", "rows", "outcome", "")
 
 
 @click.command()
@@ -25,8 +25,8 @@ COLUMNS = ("table", "step", "day", "files", "bytes", "outcome", "")
 @FORMAT
 @with_settings(LAKE | MAINTAINED | CODEC)
 def maintain(types: str, schedule: bool, apply: bool, output: Output, load: Loading) -> None:
-    """Delete what is too old, OPTIMIZE closed days, checkpoint, sweep and VACUUM the tables, while tasks go on; needs
-    no broker."""
+    """Delete what is too old, fill columns that came later, OPTIMIZE closed days, checkpoint, sweep and VACUUM the
+    tables, while tasks go on; needs no broker."""
     from exporter.operate.maintain.run import maintain as run_maintain
 
     if schedule and not apply:
@@ -35,6 +35,11 @@ def maintain(types: str, schedule: bool, apply: bool, output: Output, load: Load
     steps = run_maintain(load(), only, apply, schedule, lambda step: output.data(step.as_dict()))
     if schedule:
         return
+    tell_steps(steps, output)
+
+
+def tell_steps(steps: Sequence[MaintenanceStep], output: Output) -> None:
+    """All of them at the end. Raises FoundProblem if one failed."""
     output.text(lambda text: _tell(steps, text))
     if any(step.outcome == "due" for step in steps):
         output.note("nothing was written: --apply does it")
@@ -43,7 +48,7 @@ def maintain(types: str, schedule: bool, apply: bool, output: Output, load: Load
 
 
 def _tell(steps: Sequence[MaintenanceStep], text: TextOutput) -> None:
-    cells = [(s.table, s.what, s.day, counted(s.files), counted(s.bytes), s.outcome, s.says) for s in steps]
+    cells = [(s.table, s.what, s.day, *map(counted, (s.files, s.bytes, s.rows)), s.outcome, s.says) for s in steps]
     text.table(COLUMNS, cells)
     outcomes = Counter(step.outcome for step in steps)
     sums = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(outcomes.items()))

@@ -306,7 +306,8 @@ class Comparison:
         key = (row.code, number, topic)
         if key not in self._configured:
             name, plain = self.tally.names[row.code], is_plain(judge.format_of(topic))
-            made = Configured.of(judge.routing, name, self.pinned.views[name].schema_json)
+            others = {one.columns_of(name) for one in self.pinned.routings} - {judge.routing.columns_of(name)}
+            made = Configured.of(judge.routing, name, self.pinned.views[name].schema_json, sorted(others))
             self._configured[key] = made if plain else replace(made, time=None)
         configured, sent = self._configured[key], list[SentValue]()
 

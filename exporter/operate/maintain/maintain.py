@@ -1,6 +1,6 @@
 """`exporter maintain`: what tables need now and then, outside the commit path; beside tasks that go on.
 
-    per table ─ lease ─ what is too old goes ─ OPTIMIZE of each closed partition ─ checkpoint ─ sweep ─ VACUUM
+    per table ─ lease ─ what is too old goes ─ each closed partition: backfill, OPTIMIZE ─ checkpoint ─ sweep ─ VACUUM
 
 Positions are never touched: OPTIMIZE rewrites files without changing data, and every txn action stays as it is.
 Tasks append meanwhile, and neither is in the other's way: an append reads nothing but its own positions, and OPTIMIZE
@@ -21,27 +21,28 @@ This module must never delete a file by itself: the sweep and VACUUM do.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import Any, Literal
+from typing import TypeAlias
 
 from exporter.core.days_kept import DaysKept
+from exporter.core.routing import Routing
 from exporter.core.specs import table_spec
 from exporter.errors import ConfigError, ExporterError, TableUnreadable
 from exporter.lake.lake import Lake
 from exporter.lake.properties import DELETED_FILE_RETENTION, check_properties
 from exporter.lake.retention import RETENTION_DEFAULT, protects_staged
-from exporter.lake.settling import Moved
 from exporter.lake.sizes import live_sizes
 from exporter.lake.table import DeltaTable
 from exporter.lake.views import views_of
 from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.operate.maintain.aging import Aging
+from exporter.operate.maintain.backfill import backfilled, closed_since
 from exporter.operate.maintain.due import CHECKPOINT_COMMITS, Due, due_partitions
+from exporter.operate.maintain.step import MaintenanceStep, in_the_way
 from exporter.operate.maintain.sweep import listed_files, sweep
 from exporter.stores.lease import leased
 from exporter.text import first_line
@@ -51,45 +52,22 @@ from offsets.table_log import TableView
 
 log = get_logger(__name__)
 
+_Work: TypeAlias = "Callable[[str, bool], Iterator[MaintenanceStep]]"
 LOCK = "_maintenance.lock"
 """A file in a table's folder; Delta passes over names that begin like this one."""
 DRY_RUN_FILES = 1000
 """Files that Delta's VACUUM lists at most without deleting them."""
 
-_CONFLICT = re.compile(
-    r"DELTA_CONCURRENT_|DELTA_METADATA_CHANGED|DELTA_PROTOCOL_CHANGED"
-    r"|(?:Concurrent\w*|MetadataChanged|ProtocolChanged)Exception"
-)
-
-
-@dataclass(frozen=True)
-class MaintenanceStep:
-    """One thing that is due for a table, or was done. files and bytes: those that go.
-
-    day: the partition of an OPTIMIZE; of a retention the first day that stays. A step of a table that is let be, or
-    that failed, says why.
-    """
-
-    table: str
-    what: Literal["retention", "optimize", "checkpoint", "sweep", "vacuum", "table"]
-    outcome: Literal["due", "done", "skipped", "failed"]
-    day: str = ""
-    files: int = 0
-    bytes: int = 0
-    says: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class MaintenanceLimits:
-    """The settings that maintenance goes by."""
+    """The settings that maintenance goes by. backfills: by which columns, if it does so."""
 
     late_secs: float
     file_bytes_max: int
     stage_age_max_secs: float
     retention: DaysKept = field(default_factory=DaysKept)
+    backfills: Routing | None = None
 
 
 class Maintenance:
@@ -117,21 +95,33 @@ class Maintenance:
 
     def steps(self, names: Sequence[str], apply: bool) -> Iterator[MaintenanceStep]:
         """What is due, table by table; with `apply` it is done. What fails for one table leaves the others alone."""
+        return self._each(names, apply, self._table)
+
+    def backfill(self, names: Sequence[str], apply: bool, routing: Routing) -> Iterator[MaintenanceStep]:
+        """The same of all that `_rescued` has for columns that are there by now, open days too."""
+
+        def work(name: str, apply: bool) -> Iterator[MaintenanceStep]:
+            if (found := self._mine(name)) is not None:
+                yield from backfilled(self._lake, routing, *found, apply)
+
+        return self._each(names, apply, work)
+
+    def _each(self, names: Sequence[str], apply: bool, work: _Work) -> Iterator[MaintenanceStep]:
         for name in names:
             if self._stopped():
                 return
             try:
-                for step in self._alone(name) if apply else self._table(name, apply):
+                for step in self._alone(name, work) if apply else work(name, apply):
                     yield self._told(step)
                     if self._stopped():
                         return
             except ExporterError as error:
                 yield self._told(MaintenanceStep(name, "table", "failed", says=f"{error.message} ({error.hint})"))
 
-    def _alone(self, name: str) -> Iterator[MaintenanceStep]:
+    def _alone(self, name: str, work: _Work) -> Iterator[MaintenanceStep]:
         with _locked(self._lake.table(name)) as alone:
             if alone:
-                yield from self._table(name, True)
+                yield from work(name, True)
             else:
                 yield MaintenanceStep(name, "table", "skipped", says="another maintenance is at work there")
 
@@ -146,15 +136,23 @@ class Maintenance:
             log.warning(Event.MAINTENANCE_FAILED, **about)
         return step
 
-    def _table(self, name: str, apply: bool) -> Iterator[MaintenanceStep]:
+    def _mine(self, name: str) -> tuple[DeltaTable, TableView] | None:
+        """A table of the app; None if there is none."""
         table = self._lake.table(name)
-        view = table.view()
-        if view is None:
+        if (view := table.view()) is not None:
+            check_properties(name, view, self._lake.app)
+        return None if view is None else (table, view)
+
+    def _table(self, name: str, apply: bool) -> Iterator[MaintenanceStep]:
+        if (found := self._mine(name)) is None:
             return
-        check_properties(name, view, self._lake.app)
-        limits = self._limits
+        (table, view), limits = found, self._limits
         if days := limits.retention.of(name):
             yield from self._age(table, view, days, apply)
+            view = table.view() or view
+        if limits.backfills is not None:
+            closed = closed_since(self._lake.app, view, _now(), limits.late_secs)
+            yield from backfilled(self._lake, limits.backfills, table, view, apply, closed)
             view = table.view() or view
         for due in due_partitions(live_sizes(table, view), _now(), limits.late_secs, limits.file_bytes_max):
             yield self._optimize(table, due, apply)
@@ -177,7 +175,7 @@ class Maintenance:
         try:
             aging.apply()
         except Exception as error:
-            if (why := _in_the_way(error)) is None:
+            if (why := in_the_way(error)) is None:
                 raise TableUnreadable(f"table {name}: rows before {label} stay: {first_line(error)}") from error
             yield MaintenanceStep(name, "retention", "skipped", label, says=why)
         else:
@@ -192,7 +190,7 @@ class Maintenance:
             rewriting, condition = table.commands().optimize(), due.condition
             (row,) = (rewriting.where(condition) if condition else rewriting).executeCompaction().collect()
         except Exception as error:
-            if (why := _in_the_way(error)) is not None:
+            if (why := in_the_way(error)) is not None:
                 return MaintenanceStep(name, "optimize", "skipped", label, says=why)
             says = f"table {name}: partition {label} cannot be rewritten: {first_line(error)}"
             raise TableUnreadable(says) from error
@@ -226,13 +224,6 @@ class Maintenance:
             says = f"at least {DRY_RUN_FILES}" if len(paths) >= DRY_RUN_FILES and not apply else ""
             size = sum(before[path] for path in paths)
             yield MaintenanceStep(name, "vacuum", "done" if apply else "due", "", len(paths), size, says)
-
-
-def _in_the_way(error: BaseException) -> str | None:
-    """What to say of a commit that another one was in the way of; None for other errors."""
-    why = first_line(error)
-    conflicts = isinstance(error, Moved) or _CONFLICT.search(f"{why} {error}")
-    return f"another commit was in the way: {why}" if conflicts else None
 
 
 def _relative(path: str, spec: Spec) -> str:

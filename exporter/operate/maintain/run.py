@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -14,10 +15,11 @@ from exporter.schedule import on_schedule
 from exporter.settings.meaning import days_kept
 from exporter.settings.model import Settings
 from exporter.spark.session import jvm_watched
-from exporter.workbench import open_lake
+from exporter.workbench import open_lake, routing_of
 
 if TYPE_CHECKING:
-    from exporter.operate.maintain.maintain import MaintenanceStep
+    from exporter.operate.maintain.maintain import MaintenanceLimits
+    from exporter.operate.maintain.step import MaintenanceStep
 
 log = get_logger(__name__)
 
@@ -27,17 +29,13 @@ def maintain(
 ) -> list[MaintenanceStep]:
     """Maintain the tables once, or on the schedule until stopped; the steps of the last turn."""
     from exporter.operate.maintain.maintain import Maintenance
-    from exporter.operate.maintain.maintain import MaintenanceLimits as Maintained
 
     steps: list[MaintenanceStep] = []
     asked: list[bool] = []
-    limits = Maintained(
-        settings.event_time_late_max_secs,
-        settings.maintain_file_bytes_max,
-        settings.stage_age_max_secs,
-        days_kept(settings),
-    )
+    limits = _limits(settings)
     lake = open_lake(settings)
+    if settings.maintain_backfill:
+        limits = replace(limits, backfills=routing_of(settings, lake.session))
 
     def once() -> None:
         steps.clear()
@@ -65,3 +63,34 @@ def maintain(
         ending.leave()
         lake.stop()
     return steps
+
+
+def backfill(
+    settings: Settings, only: Collection[str], apply: bool, told: Callable[[MaintenanceStep], None]
+) -> list[MaintenanceStep]:
+    """Fill what `_rescued` has for columns that are there by now; all steps."""
+    from exporter.operate.maintain.maintain import Maintenance
+
+    asked: list[bool] = []
+    lake = open_lake(settings)
+    try:
+        with jvm_watched(lake.session), ending.stopping(lambda: asked.append(True)):
+            work, steps = Maintenance(lake, _limits(settings), lambda: bool(asked)), []
+            for step in work.backfill(work.tables(only), apply, routing_of(settings, lake.session)):
+                steps.append(step)
+                told(step)
+    finally:
+        ending.leave()
+        lake.stop()
+    return steps
+
+
+def _limits(settings: Settings) -> MaintenanceLimits:
+    from exporter.operate.maintain.maintain import MaintenanceLimits as Maintained
+
+    return Maintained(
+        settings.event_time_late_max_secs,
+        settings.maintain_file_bytes_max,
+        settings.stage_age_max_secs,
+        days_kept(settings),
+    )

@@ -13,7 +13,7 @@ for them, and with `unknown_fields = "ignore"` whatever is not declared. The eve
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
@@ -60,13 +60,13 @@ class Configured:
     kinds: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, routing: Routing, event_type: str, table_json: str) -> Configured:
-        """table_json: Spark schema JSON of the table as it is now."""
+    def of(cls, routing: Routing, event_type: str, table_json: str, others: Iterable[str] = ()) -> Configured:
+        """table_json: Spark schema JSON of the table as it is now. others: what other configurations declare of it."""
         declared_json, made = routing.columns_of(event_type), MadeColumns.of(routing, event_type)
-        root = shape(declared_json, table_json)
-        keeps_all, kinds = not root.fields, dict[str, Any]()
+        own, root = shape(declared_json, table_json), shape(declared_json, table_json, others)
+        keeps_all, kinds = not own.fields, dict[str, Any]()
         if made is not None:
-            keeps_all = not made.fields and not root.fields.keys() - made.apart
+            keeps_all = not made.fields and not own.fields.keys() - made.apart
             kinds = _same_types(declared_json, table_json, made.apart)
             root = replace(root, fields={name: one for name, one in root.fields.items() if name not in made.apart})
         timed = routing.event_time.kind == "json" and EVENT_TIME not in {name.lower() for name in root.fields}

@@ -2,8 +2,9 @@
 
     declared  stands in the configuration: its type there says what a value must be, the table's how it is stored
     evolved   added by the exporter: marked in the table's schema, everything below it included; never refuses a value
+    others'   declared by another configuration: like one that is evolved, for a backfill may have filled it
     apart     declared, but the table lacks it or has it with a type that it cannot have been widened to: not compared
-    others    columns that users have added: as if they were not there
+    users'    columns that users have added: as if they were not there
 
 Pure.
 """
@@ -11,7 +12,7 @@ Pure.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -77,9 +78,36 @@ class _Place:
         return _Place(self.evolved, self.texts, f"{self.at}.{step}" if self.at else step)
 
 
-def shape(declared_json: str, table_json: str) -> Members:
-    """The columns of a table as one configuration has filled them. Both are Spark schema JSON."""
-    return _members(json.loads(declared_json)["fields"], json.loads(table_json)["fields"], evolved=False)
+def shape(declared_json: str, table_json: str, others: Iterable[str] = ()) -> Members:
+    """The columns of a table as one configuration has filled them. All are Spark schema JSON.
+
+    others: what other configurations declare of it.
+    """
+    table = json.loads(table_json)["fields"]
+    for text in others:
+        table = _marked(table, json.loads(text)["fields"])
+    return _members(json.loads(declared_json)["fields"], table, evolved=False)
+
+
+def _marked(table: list[Any], declared: list[Any]) -> list[Any]:
+    """The table's fields, at every level, those that are declared marked as evolved ones are."""
+    wanted = {one["name"]: one for one in declared}
+    fields = []
+    for one in table:
+        if (said := wanted.get(one["name"])) is not None:
+            metadata = {EVOLVED: "", **(said.get("metadata") or {}), **(one.get("metadata") or {})}
+            one = {**one, "metadata": metadata, "type": _marked_type(one["type"], said["type"])}
+        fields.append(one)
+    return fields
+
+
+def _marked_type(stored: Any, declared: Any) -> Any:
+    if isinstance(stored, str) or isinstance(declared, str) or stored["type"] != declared["type"]:
+        return stored
+    if stored["type"] == "struct":
+        return {**stored, "fields": _marked(stored["fields"], declared["fields"])}
+    inner = "elementType" if stored["type"] == "array" else "valueType"
+    return {**stored, inner: _marked_type(stored[inner], declared[inner])}
 
 
 def ours(table_json: str, declared: list[str]) -> list[dict[str, Any]]:

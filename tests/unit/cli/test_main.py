@@ -30,8 +30,8 @@ from tests.support.settings import written
 TAKES = {
     "run": EXPORTED, "check": EXPORTED, "plan": EXPORTED, "config": frozenset(SCALARS), "offsets": VERDICTS | LOG,
     "status": VERDICTS | LOG | {"http_port", "http_host"}, "audit": VERDICTS, "sweep": LAKE,
-    "maintain": LAKE | MAINTAINED | CODEC, "report": LAKE | {"isolation"}, "dead-letters list": LAKE,
-    "dead-letters show": LAKE, "dead-letters replay": VERDICTS | CODEC,
+    "maintain": LAKE | MAINTAINED | CODEC, "backfill": VERDICTS | CODEC, "report": LAKE | {"isolation"},
+    "dead-letters list": LAKE, "dead-letters show": LAKE, "dead-letters replay": VERDICTS | CODEC,
     "repair": VERDICTS | LOG | CODEC | {"first_position", "type_widening"}, "infer": INFERRED, "schema": LAKE,
     "derive run": LAKE | CODEC | {"derive_cron", "give_up_secs", "stop_budget_secs"},
     "derive plan": LAKE, "derive status": LAKE, "derive audit": LAKE,

@@ -1,0 +1,196 @@
+"""What stands in `_rescued` for columns that a table has by now goes into them (FILLED, protocol 4.15).
+
+    partition ── its files with something in `_rescued` ── which have what a column is there for ── these are rewritten
+    files before ── one commit: they go, those that were written come; no change of rows, as OPTIMIZE's is none
+
+One commit for each partition, by compare-and-set on the files that go and on the columns. Whoever ends before it has
+left files that no version names, which VACUUM takes. Rows are as many as before, and each record's document stays what
+it was (1.6): no derived table has anything to do.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from functools import partial
+from typing import Any, Literal
+from urllib.parse import unquote
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from exporter.column.spark_json import struct_of
+from exporter.core.fillable import fillable_columns
+from exporter.core.routing import DEAD_LETTERS, Routing
+from exporter.core.specs import table_spec
+from exporter.errors import ExporterError, TableUnreadable
+from exporter.executor.filling import COUNTS_DDL, FillOrder, counted, fill
+from exporter.faults import Fault, point
+from exporter.lake.change import Change
+from exporter.lake.lake import Lake
+from exporter.lake.rows import has_values
+from exporter.lake.settling import Expect, Failed, Moved, commit_or_moved
+from exporter.lake.table import DeltaTable
+from exporter.operate.maintain.step import MaintenanceStep, in_the_way
+from exporter.sql_text import column
+from exporter.text import first_line
+from offsets.backfilled import backfilled_app_id
+from offsets.partitions import BadPartition, Partition
+from offsets.table_log import TableView
+
+RESCUED = "_rescued"
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+@dataclass(frozen=True)
+class Fillable:
+    """Files of one partition. paths: as the log writes them. rows, columns: that would be filled, or were.
+
+    columns: name -> rows; not told of what was done.
+    """
+
+    partition: Partition
+    paths: Sequence[str]
+    bytes: int
+    rows: int = 0
+    columns: Mapping[str, int] = field(default_factory=dict)
+
+
+class Backfill:
+    """Of one table at a snapshot."""
+
+    def __init__(self, lake: Lake, routing: Routing, table: DeltaTable, view: TableView) -> None:
+        self._lake = lake
+        self._table = table
+        self._view = view
+        name, there = table.event_type, struct_of(view.schema_json).named
+        columns = fillable_columns(routing, name, view.schema_json, view.partition_columns)
+        self._order = FillOrder(name, columns, routing, lake.options.rescue_empty)
+        self.has_columns = name != DEAD_LETTERS and RESCUED in there and bool(columns)
+
+    def partitions(self) -> Iterator[Fillable]:
+        """Those with files that may have something to be filled, by their statistics; oldest first."""
+        spec, found = table_spec(self._view), defaultdict[Partition, list[Mapping[str, Any]]](list)
+        for add in self._table.files_at(self._view.version) if self.has_columns else ():
+            if has_values(RESCUED, add):
+                with suppress(BadPartition):  # a file of somebody else's
+                    found[spec.of_values(add["partitionValues"])].append(add)
+        for partition in sorted(found):
+            adds = found[partition]
+            yield Fillable(partition, [add["path"] for add in adds], sum(add["size"] for add in adds))
+
+    def look(self, some: Fillable, once: bool = False) -> Fillable | None:
+        """What would be filled; None if nothing would. once: it is enough to know in which files."""
+        by_name = {unquote(path).rpartition("/")[2]: path for path in some.paths}
+        if len(by_name) != len(some.paths):
+            raise TableUnreadable(f"table {self._table.event_type}: two of its files have the same name")
+        names = ["_kafka", RESCUED, *self._order.columns]
+        rows = self._rows(some).select(sf.input_file_name().alias("file"), *(sf.col(column(name)) for name in names))
+        found = rows.mapInArrow(partial(counted, self._order, once=once), COUNTS_DDL).collect()
+        files, columns, count = set(), dict[str, int](), 0
+        for row in found:
+            files.add(by_name[unquote(row["file"]).rpartition("/")[2]])
+            if row["column"]:
+                columns[row["column"]] = columns.get(row["column"], 0) + row["rows"]
+            else:
+                count += row["rows"]
+        if not files:
+            return None
+        sizes = {add["path"]: add["size"] for add in self._table.files_at(self._view.version)}
+        return Fillable(some.partition, sorted(files), sum(sizes[path] for path in files), count, columns)
+
+    def apply(self, some: Fillable) -> Fillable | None:
+        """Rewrite the files in which something can be filled; None if there are none. Raises Moved, ExporterError."""
+        found = self.look(some, once=True)
+        if found is None:
+            return None
+        session, name = self._lake.session, self._table.event_type
+        rows = self._rows(found)
+        count = session.sparkContext.accumulator(0)
+        filled = rows.mapInArrow(partial(fill, self._order, count=count), rows.schema)
+        metadata = {"commit_id": uuid.uuid4().hex, "action": "backfill", "partition": found.partition.label}
+        change = Change((), {}, metadata, removes=tuple(found.paths), rewrites=True)
+        expect = Expect(self._view, self._lake.app, columns=True, ours=True)
+        try:
+            commit_or_moved(self._table, change, expect, partial(self._still_there, found), filled)
+        except Failed as failed:
+            raise failed.cause() from failed
+        point(Fault.AFTER_BACKFILL, name)
+        return Fillable(found.partition, found.paths, found.bytes, count.value)
+
+    def _rows(self, some: Fillable) -> DataFrame:
+        self._lake.gateway.activate()
+        return DataFrame(self._table.rows_of(self._view.version, some.paths), self._lake.session)
+
+    def _still_there(self, some: Fillable, now: TableView) -> None:
+        """Raises Moved if somebody has taken one of the files away, or rows of one."""
+        if now.version == self._view.version:
+            return
+        known = {_key(add) for add in self._table.files_at(self._view.version) if add["path"] in {*some.paths}}
+        if not known <= {_key(add) for add in self._table.files_at(now.version)}:
+            raise Moved(f"table {self._table.event_type}: files of {some.partition.label} were rewritten meanwhile")
+
+
+def _key(add: Mapping[str, Any]) -> tuple[str, str]:
+    return add["path"], json.dumps(add.get("deletionVector"), sort_keys=True)
+
+
+@dataclass(frozen=True)
+class Closed:
+    """Which partitions a turn of maintenance looks at, and what the table is told when it has. done: an appId."""
+
+    wanted: Callable[[Partition], bool]
+    done: str
+    at_ms: int
+
+
+def closed_since(app: str, view: TableView, now: datetime, late_secs: float) -> Closed:
+    """Those that are closed by now and were not when the last turn with the same columns looked.
+
+    What comes later is written by tasks that know these columns. now: UTC.
+    """
+    done = backfilled_app_id(app, view.fingerprint)
+    said = view.transactions.get(done)
+    last = None if said is None else _EPOCH + timedelta(milliseconds=said)
+
+    def wanted(partition: Partition) -> bool:
+        return partition.is_closed(now, late_secs) and not (last and partition.is_closed(last, late_secs))
+
+    return Closed(wanted, done, (now - _EPOCH) // timedelta(milliseconds=1))
+
+
+def backfilled(
+    lake: Lake, routing: Routing, table: DeltaTable, view: TableView, apply: bool, closed: Closed | None = None
+) -> Iterator[MaintenanceStep]:
+    """What is due for a table, partition by partition; with `apply` it is done. closed: of which; None for all.
+
+    What another commit was in the way of is left for the next time. Raises ExporterError.
+    """
+    name, work, whole = table.event_type, Backfill(lake, routing, table, view), True
+    some = [one for one in work.partitions() if closed is None or closed.wanted(one.partition)]
+    for files in some:
+        label = files.partition.label
+        try:
+            found = work.apply(files) if apply else work.look(files)
+        except ExporterError:
+            raise
+        except Exception as error:
+            if (why := in_the_way(error)) is None:
+                raise TableUnreadable(f"table {name}: {label} cannot be filled: {first_line(error)}") from error
+            whole = False
+            yield MaintenanceStep(name, "backfill", "skipped", label, says=why)
+            continue
+        if found is not None:
+            says = ", ".join(f"{one} {rows:,}" for one, rows in sorted(found.columns.items()))
+            outcome: Literal["due", "done"] = "done" if apply else "due"
+            yield MaintenanceStep(name, "backfill", outcome, label, len(found.paths), found.bytes, says, found.rows)
+    if apply and closed is not None and some and whole:
+        metadata = {"commit_id": uuid.uuid4().hex, "action": "backfilled"}
+        with suppress(Moved):  # the next turn looks once more
+            change = Change((), {closed.done: closed.at_ms}, metadata)
+            commit_or_moved(table, change, Expect(view, lake.app, columns=True))

@@ -1,0 +1,43 @@
+"""What maintenance tells of each thing that it does."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from exporter.lake.settling import Moved
+from exporter.text import first_line
+
+_CONFLICT = re.compile(
+    r"DELTA_CONCURRENT_|DELTA_METADATA_CHANGED|DELTA_PROTOCOL_CHANGED"
+    r"|(?:Concurrent\w*|MetadataChanged|ProtocolChanged)Exception"
+)
+
+
+@dataclass(frozen=True)
+class MaintenanceStep:
+    """One thing that is due for a table, or was done. files and bytes: those that go.
+
+    day: the partition of an OPTIMIZE or a backfill; of a retention the first day that stays. rows: that a backfill
+    fills. A step of a table that is let be, or that failed, says why; so does a backfill by which columns.
+    """
+
+    table: str
+    what: Literal["retention", "backfill", "optimize", "checkpoint", "sweep", "vacuum", "table"]
+    outcome: Literal["due", "done", "skipped", "failed"]
+    day: str = ""
+    files: int = 0
+    bytes: int = 0
+    says: str = ""
+    rows: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def in_the_way(error: BaseException) -> str | None:
+    """What to say of a commit that another one was in the way of; None for other errors."""
+    why = first_line(error)
+    conflicts = isinstance(error, Moved) or _CONFLICT.search(f"{why} {error}")
+    return f"another commit was in the way: {why}" if conflicts else None
