@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from exporter.core.backoff import RETRY_SECS, Backoff
 from exporter.core.coordination import Commits
 from exporter.core.outcome import Committer, Held, Landed, Refused, Report, Settled, Stale, Unknown, Unwritten
-from exporter.core.writers import Claim, Writer, WriterKey, drop, freeze, landed, offered, park
+from exporter.core.writers import Claim, Parked, Writer, WriterKey, drop, freeze, landed, offered, park
 from exporter.errors import Fenced, StorageSilent
 from exporter.lake.lake import Lake
 from exporter.log import get_logger
@@ -64,6 +64,8 @@ class Offers:
         self._retry_at: dict[str, float] = {}
         self._excused: dict[WriterKey, tuple[str, ...]] = {}
         """The offers of a claim that were made before the storage was last out."""
+        self._looked_at: dict[WriterKey, Parked] = {}
+        """The parked types whose time has come, and whose tables were looked at since."""
 
     @property
     def running(self) -> bool:
@@ -225,10 +227,14 @@ class Offers:
                     writers[key] = parked(writer, reason, now)
 
     def refresh_parked(self, writers: dict[WriterKey, Writer], now: float) -> None:
-        """Look at the tables of parked types whose time has come before anything is read for them."""
-        due = {key.event_type for key, w in writers.items() if w.parked is not None and w.parked.retry_at <= now}
-        for name in sorted(due):
+        """Look at the tables of parked types whose time has come before anything is read for them.
+
+        Once each time: the columns that are planned meanwhile for what is read would be forgotten (protocol 4.10).
+        """
+        due = {key: w.parked for key, w in writers.items() if w.parked is not None and w.parked.retry_at <= now}
+        for name in sorted({key.event_type for key, parked in due.items() if self._looked_at.get(key) != parked}):
             self._refresh(writers, name, now)
+        self._looked_at = due
 
 
 def park_and_tell(writer: Writer, reason: str, now: float) -> Writer:

@@ -100,6 +100,26 @@ def test_a_parked_type_whose_table_alone_the_storage_does_not_give_stays_parked(
     assert again is not None and "SlowDown" in again.reason and again.retry_at > due
 
 
+def test_the_table_of_a_parked_type_is_looked_at_once_each_time() -> None:
+    """What is planned of its columns meanwhile is for the rows that are read next."""
+    nothing: Any = None
+    known = mock.Mock()
+    known.accept.return_value = ""
+    offers = Offers(
+        lake=mock.Mock(), committer=mock.Mock(), known=known, keeper=nothing, watch=mock.Mock(), commits=nothing,
+        wake=nothing,
+    )  # fmt: skip
+    writers = {KEY: park(Writer(KEY, 0, 1, -1, -1), "a file cannot be written", 100.0)}
+    for times in (1, 2):
+        parked = writers[KEY].parked
+        assert parked is not None
+        offers.refresh_parked(writers, parked.retry_at - 0.1)
+        for later in (0.0, 0.1, 5.0):
+            offers.refresh_parked(writers, parked.retry_at + later)
+            assert known.accept.call_count == times
+        writers[KEY] = park(writers[KEY], "a file cannot be written", parked.retry_at + 5.0)
+
+
 @pytest.mark.parametrize("out", [True, False])
 def test_a_file_that_cannot_be_written_waits_for_the_storage_or_parks_its_type(out: bool) -> None:
     """With the whole storage out the rows are kept and offered again a second later; else they are read again later."""
