@@ -14,9 +14,9 @@ from exporter.settings.meaning import table_options
 from exporter.workbench import Workbench, open_journal
 from tests.sim.broker import SimTopics
 from tests.sim.delta import SimLake
+from tests.sim.expected import Broken
 from tests.sim.features import APP, settings_of
 from tests.sim.kernel import Process
-from tests.sim.oracle import Broken
 
 if TYPE_CHECKING:
     from tests.sim.world import World

@@ -9,8 +9,8 @@ from typing import Any
 
 from exporter.announce.pointers import Pointer, Pointers
 from exporter.announce.seams import Trouble
+from tests.sim.expected import Broken
 from tests.sim.network import BROKER, Network
-from tests.sim.oracle import Broken
 
 
 class Audience:

@@ -27,13 +27,14 @@ CLUSTER = "sim-cluster"
 @dataclass(frozen=True)
 class Record:
     """One record. kind: the event type that it names, or what is wrong with it. at_ms: its time. day: of its event.
-    poison: whose rounds end on it: all, weak, or empty."""
+    poison: whose rounds end on it: all, weak, or empty. more: further fields of its value."""
 
     offset: int
     kind: str
     at_ms: int
     day: str
     poison: str = ""
+    more: tuple[tuple[str, int | str], ...] = ()
 
 
 @dataclass
@@ -82,10 +83,10 @@ class Broker:
     def partitions(self, topics: Iterable[str]) -> list[TopicPartition]:
         return [TopicPartition(one, number) for one in sorted(topics) for number in range(len(self.topics[one].logs))]
 
-    def produce(self, tp: TopicPartition, kind: str, day: str, at_ms: int, holes: int = 0, poison: str = "") -> None:
-        """Append a record, behind so many offsets that nobody ever sees."""
+    def produce(self, tp: TopicPartition, kind: str, day: str, at_ms: int, holes: int = 0, **more: Any) -> None:
+        """Append a record, behind so many offsets that nobody ever sees. more: of it, what is seldom said."""
         log = self.log(tp)
-        record = Record(log.end + holes, kind, at_ms, day, poison)
+        record = Record(log.end + holes, kind, at_ms, day, **more)
         log.records[record.offset] = record
         log.end = record.offset + 1
         if log.open_from is None:

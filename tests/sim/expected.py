@@ -14,6 +14,10 @@ DEAD_LETTERS = "dead_letters"
 Partition = tuple[str, int]
 
 
+class Broken(AssertionError):
+    """An invariant does not hold: its name comes first."""
+
+
 @dataclass(frozen=True)
 class Configuration:
     """What tasks were told. new_tables: an undeclared type has its own table. counts: else it is counted.
@@ -60,7 +64,7 @@ class Place:
 @dataclass
 class Records:
     """Those of one partition. kinds: of what was produced. first: what is before it is gone. unsure: a record that may
-    have gone before anybody read it. poison: those on which some task's rounds end.
+    have gone before anybody read it. poison: those on which some task's rounds end. fields: a record's further one.
     """
 
     kinds: dict[int, str] = field(default_factory=dict)
@@ -69,6 +73,7 @@ class Records:
     first: int = 0
     unsure: set[int] = field(default_factory=set)
     poison: set[int] = field(default_factory=set)
+    fields: dict[int, str] = field(default_factory=dict)
     configuration: Configuration | None = None
 
 

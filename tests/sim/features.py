@@ -18,7 +18,8 @@ from exporter.settings.load import load
 from exporter.settings.model import Settings
 from exporter.workbench import parse_schemas, routing
 from tests.sim.expected import Configuration
-from tests.sim.rounds import BAD, TEXT, WHERE
+from tests.sim.growing import TEXT
+from tests.sim.rounds import BAD, WHERE
 from tests.sim.store import SCHEME
 
 TOPIC, SECOND_TOPIC, CONTROL_TOPIC, APP = "events", "audit.log", "control", "sim"
@@ -48,6 +49,7 @@ class Features:
     slow: that a call takes seconds. secs: how long there are faults. armed: how many kills wait for their fault points
     at a time; of more the oldest waits no more. filtered: types have a filter `where`.
     fans_out: a record may belong to several types, of which one or another may refuse it.
+    evolves: records have further fields, of which columns are made.
     """
 
     tasks: int = 3
@@ -81,6 +83,7 @@ class Features:
     slow: float = 0.002
     filtered: bool = False
     fans_out: bool = False
+    evolves: bool = False
     secs: float = 300.0
     armed: int = 1
 
@@ -122,7 +125,8 @@ class Features:
         may_be = not (drawn.change or drawn.retention)
         drawn = replace(drawn, restored=may_be and rng.random() < 0.3)
         rng = Random(f"rules of {seed}")  # what came later draws by itself: else all worlds were others
-        return replace(drawn, filtered=rng.random() < 0.25, fans_out=rng.random() < 0.25)
+        drawn = replace(drawn, filtered=rng.random() < 0.25, fans_out=rng.random() < 0.25)
+        return replace(drawn, evolves=Random(f"columns of {seed}").random() < 0.25)
 
     @classmethod
     def fresh(cls, seed: int) -> Features:
@@ -192,6 +196,7 @@ def settings_of(features: Features, share: str = "", later: bool = False) -> tup
     lines += ['on_gap = "record"'] if features.retention else []
     lines += ['new_type = "table"'] if told.new_tables else []
     lines += ['unrouted = "count"'] if told.counts else []
+    lines += ['evolve = "add"'] if features.evolves else []
     lines += [f"generation = {told.generation}"] if told.generation else []
     lines += ["[type_from]", 'kind = "json"', 'name = "type"', "[event_time]", 'kind = "record"']
     for name in told.declared:

@@ -11,9 +11,9 @@ from exporter.errors import ExporterError
 from exporter.operate.maintain.sweep import sweep
 from exporter.settings.meaning import table_options
 from tests.sim.delta import SimLake
+from tests.sim.expected import Broken
 from tests.sim.features import APP, settings_of
 from tests.sim.kernel import Process
-from tests.sim.oracle import Broken
 
 if TYPE_CHECKING:
     from tests.sim.world import World

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from offsets.intents import Intent, IntentState
 from offsets.ranges import TopicPartition
-from tests.sim.expected import DEAD_LETTERS
-from tests.sim.oracle import Broken
+from tests.sim.expected import DEAD_LETTERS, Broken
 
 if TYPE_CHECKING:
     from tests.sim.world import World

@@ -11,7 +11,7 @@ from tests.sim import world
 from tests.sim.features import Features
 from tests.sim.runs import breaks
 
-PLAIN = {"restored": False, "grows": False, "swept": False, "announced": False, "filtered": False, "fans_out": False}
+PLAIN = dict.fromkeys(("restored", "grows", "swept", "announced", "filtered", "fans_out", "evolves"), False)
 """What none has that is not asked for: it covers up much of what a task does wrong, or is seldom what a rule is about.
 """
 

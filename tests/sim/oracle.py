@@ -14,15 +14,12 @@ from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import unquote
 
-from tests.sim.expected import DEAD_LETTERS, Configuration, Expected, Partition
+from tests.sim.columns import Columns
+from tests.sim.expected import DEAD_LETTERS, Broken, Configuration, Expected, Partition
 
 TOMBSTONE = (1 << 63) - 1
 UNIX = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 MILLISECOND = timedelta(milliseconds=1)
-
-
-class Broken(AssertionError):
-    """An invariant does not hold: its name comes first."""
 
 
 @dataclass
@@ -40,6 +37,7 @@ class Table:
     through: int = 0
     restored: bool = False
     properties: dict[str, str] = field(default_factory=dict)
+    columns: Columns = field(default_factory=Columns)
 
     def live_at(self) -> dict[Partition, tuple[int, int]]:
         """Of each partition, the newest epoch that is not closed, and the position in it."""
@@ -88,22 +86,24 @@ class Oracle:
         infos = [one["commitInfo"].get("userMetadata") or "{}" for one in actions if "commitInfo" in one]
         said = json.loads(infos[0]) if infos else {}
         before, lived = dict(table.positions), table.live_at()
+        restores = any(one.get("commitInfo", {}).get("operation") == "RESTORE" for one in actions)
         for action in actions:
             if "metaData" in action:
                 table.properties = action["metaData"].get("configuration") or {}
+                table.columns.become(name, json.loads(action["metaData"]["schemaString"]), restores)
             if "txn" in action:
                 self._moved(name, table, action["txn"]["appId"], action["txn"]["version"])
         for action in actions:
             if "remove" in action:
                 table.removed.add(path := unquote(action["remove"]["path"]))
                 self._removed(name, table, path)
-        restores = any(one.get("commitInfo", {}).get("operation") == "RESTORE" for one in actions)
         table.restored |= restores or said.get("action") == "rewind"
         for action in actions:
             if "add" in action and restores:
                 self._restored(name, table, action["add"])
             elif "add" in action:
                 self._added(name, table, action["add"], before)
+        table.columns.are_of_files(name, version)
         if any("add" in action for action in actions) and said:
             self.has_rows(name, version)
         lives = table.live_at()
@@ -142,7 +142,8 @@ class Oracle:
             self._skips(partition, skips)
             table.live[path] = partition, tuple(skips)
             return
-        rows = Counter[int](json.loads(body))
+        rows = Counter[int](_rows(body))
+        table.columns.fits(name, path, body)
         offsets = tuple(rows)
         if [offsets[0], offsets[-1]] != [int(tags["first_offset"]), int(tags["last_offset"])]:
             raise Broken(f"NAMES: {path} has {offsets[0]}..{offsets[-1]}, its tags say otherwise")
@@ -215,7 +216,7 @@ class Oracle:
     def _restored(self, name: str, table: Table, add: dict[str, Any]) -> None:
         """A file that is live again: it was looked at when it came."""
         path, tags = unquote(add["path"]), add["tags"]
-        partition, rows = (tags["topic"], int(tags["partition"])), json.loads(self.bodies[f"{self.root}/{name}/{path}"])
+        partition, rows = (tags["topic"], int(tags["partition"])), _rows(self.bodies[f"{self.root}/{name}/{path}"])
         if ".condemned." in path:
             rows = [row["_kafka"]["offset"] for row in rows]
             self.skipped[partition] |= {*rows}
@@ -305,6 +306,15 @@ class Oracle:
                     lines.append(f"{name} {partition} is at {at}, and has records up to {max(offsets)}")
         return lines
 
+    def have_columns(self) -> None:
+        """What is in live rows is in a column of the table, where columns are made of it. Raises Broken."""
+        for name in self.tables.keys() - {DEAD_LETTERS}:
+            table = self.tables[name]
+            for partition, records in self.topics.of.items():
+                found = {records.fields[one] for one in records.fields.keys() & table.has[partition]}
+                if lacks := sorted(found - table.columns.of.keys()):
+                    raise Broken(f"COLUMNS: {name} has rows of {partition} with {lacks}, and no such columns")
+
     def finished(self) -> None:
         """Everything is in its table, once. Raises Broken."""
         if missing := self.missing():
@@ -317,3 +327,9 @@ class Oracle:
                 odd = [one for one in sorted(wanted ^ has) if one in has or not self.topics.gone(partition, one)]
                 if odd:
                     raise Broken(f"ONCE: {name} {partition} has {len(has)} of {len(wanted)} records, not {odd[:5]}")
+
+
+def _rows(body: bytes) -> list[Any]:
+    """What a file has; behind it stands which columns it has."""
+    rows: list[Any] = json.loads(body.splitlines()[0])
+    return rows

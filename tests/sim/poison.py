@@ -67,7 +67,7 @@ def held_offsets(
         folder = root.removesuffix("/_delta_log")
         for path, tags in live.items():
             if (tags["topic"], int(tags["partition"])) == (tp.topic, tp.partition) and int(tags["epoch"]) >= since:
-                found |= {*_offsets(json.loads(There.disk.get(f"{folder}/{unquote(path)}")))}
+                found |= {*_offsets(json.loads(There.disk.get(f"{folder}/{unquote(path)}").splitlines()[0]))}
         return found
 
     there: set[int] = store.asked(look)

@@ -15,6 +15,9 @@ from tests.sim.expected import Expected, Partition
 from tests.sim.features import DAYS, Features
 from tests.sim.kernel import Kernel
 
+NEW_FIELD_SECS = 40.0
+"""So often records begin to have another field, where they do."""
+
 
 class Producing:
     """One world's. quiet: whether nothing is to happen any more."""
@@ -67,11 +70,21 @@ class Producing:
             tp = self._any()
             holes = rng.choice((0, 0, 0, 0, 1, 3))
             kind, day = rng.choice(features.kinds), rng.choice(DAYS)
-            self._broker.produce(tp, kind, day, int(self._kernel.now * 1000) + 1, holes)
+            self._broker.produce(tp, kind, day, int(self._kernel.now * 1000) + 1, holes, more=self._more())
         self._kernel.after(rng.expovariate(features.records_per_sec / 3), self._produce)
+
+    def _more(self) -> tuple[tuple[str, int | str], ...]:
+        """Further fields of a record: new ones come now and then, and of some two records have two kinds."""
+        rng, now = self._kernel.rng, self._kernel.now
+        if not self._features.evolves or rng.random() < 0.7:
+            return ()
+        number = rng.randrange(1 + int(now / NEW_FIELD_SECS))
+        return ((f"f{number}", rng.choice((7, "seven")) if number % 2 else 7),)
 
     def _produced(self, tp: TopicPartition, one: Record) -> None:
         self._expected.produced(of(tp), one.offset, one.kind, one.at_ms)
+        for name, _ in one.more:
+            self._expected.of[of(tp)].fields[one.offset] = name
         if one.poison:
             self._expected.of[of(tp)].poison.add(one.offset)
 

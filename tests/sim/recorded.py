@@ -65,4 +65,11 @@ RECORDED: list[tuple[int, Features]] = [
             heartbeat_secs=3.0, poison="all",
         ),
     ),
+    (
+        3,
+        Features(
+            partitions=1, coordinated=True, wal="required", sleeps=False, cuts=False, sigterms=False, refused=0.01,
+            lost_reply=0.01, records_per_sec=6.0, roll_secs=15.0, new_types=1, transactions=True, evolves=True,
+        ),
+    ),
 ]  # fmt: skip

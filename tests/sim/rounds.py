@@ -1,7 +1,7 @@
 """Rounds without Spark: what a round's tasks would say of records, by the routing that the product has.
 
-A file is the list of its rows' offsets, as JSON. tests/sim/test_rounds.py compares what is staged here with what the
-executors' own code stages of the same records.
+A file is the list of its rows' offsets, as JSON, and which columns it has where there may be more of them.
+tests/sim/test_rounds.py compares what is staged here with what the executors' own code stages of the same records.
 """
 
 from __future__ import annotations
@@ -27,21 +27,20 @@ from offsets.names import DataFile, table_folder
 from offsets.partitions import parse
 from offsets.ranges import OffsetRange, TopicPartition
 from tests.sim.broker import Broker, Record
+from tests.sim.growing import TEXT, Sight
 from tests.sim.kernel import Kernel
 from tests.sim.poison import ends, raw
 
 BAD = "!"
 """So begins the kind of a record that is a dead letter whatever the settings say."""
-TEXT = "~"
-"""So begins the kind of a record whose id is a text: a type whose id is a number cannot have it."""
 WHERE = "id % 3 <> 0"
 """The one filter that there is; a record's id is its offset."""
 RECORD_BYTES = 100
 
 
-def body_of(offsets: Sequence[int]) -> bytes:
-    """A file of rows of these offsets."""
-    return json.dumps([*offsets]).encode()
+def body_of(offsets: Sequence[int], columns: bytes = b"") -> bytes:
+    """A file of rows of these offsets. columns: what it says of its columns (growing.py)."""
+    return json.dumps([*offsets]).encode() + columns
 
 
 def stats(offsets: Sequence[int]) -> str:
@@ -51,7 +50,7 @@ def stats(offsets: Sequence[int]) -> str:
 
 def offsets_in(body: bytes) -> list[int]:
     """The offsets of a file's rows."""
-    found: list[int] = json.loads(body)
+    found: list[int] = json.loads(body.splitlines()[0])
     return found
 
 
@@ -116,7 +115,7 @@ class SimReader:
     ) -> Fragment:
         rows: dict[tuple[str, str], list[int]] = defaultdict(list)
         times: dict[str, int] = {}
-        filtered = Counter[str]()
+        filtered, sight = Counter[str](), Sight(order, plan.tp)
         for record in records:
             if record.offset in order.poison_offsets.get(plan.tp, ()):
                 continue
@@ -128,6 +127,7 @@ class SimReader:
                 bound = plan.bound(name)
                 if bound is not None and record.offset > bound:
                     rows[name, record.day].append(record.offset)
+                    sight.look(name, record)
             for name in left_out:
                 bound = plan.bound(name)
                 filtered[name] += bound is not None and record.offset > bound
@@ -135,17 +135,20 @@ class SimReader:
         unwritten: dict[str, str] = {}
         for (name, day), offsets in sorted(rows.items()):
             try:
-                files[name].append(self._file(order, plan, name, day, offsets))
+                files[name].append(self._file(order, plan, name, day, offsets, sight.told(name)))
             except OSError as error:
                 unwritten[name] = f"a file cannot be written: {error}"
         whole = {name: tuple(sorted(some, key=lambda file: file.offsets)) for name, some in files.items()}
         kept = {name: some for name, some in whole.items() if name not in unwritten}
-        return Fragment(plan, kept, unwritten, filtered=+filtered, times=times if order.times else {})
+        times = times if order.times else {}
+        return Fragment(plan, kept, unwritten, sight.seen, filtered=+filtered, times=times)
 
-    def _file(self, order: StagingOrder, plan: PartitionPlan, name: str, day: str, offsets: list[int]) -> StagedFile:
+    def _file(
+        self, order: StagingOrder, plan: PartitionPlan, name: str, day: str, offsets: list[int], columns: bytes
+    ) -> StagedFile:
         point(Fault.BEFORE_STAGED_FILE, name)
         file = str(DataFile(parse(f"day={day}"), order.to.app, plan.tp, plan.epoch, offsets[-1], uuid.uuid4().hex))
-        body, span = body_of(offsets), OffsetRange(offsets[0], offsets[-1])
+        body, span = body_of(offsets, columns), OffsetRange(offsets[0], offsets[-1])
         carried = order.carried_bytes > 0 and self._kernel.rng.random() < 0.5
         if not carried:
             open_store(order.to.root).below(table_folder(name)).write_once(file, body)
@@ -191,13 +194,19 @@ def merged(origin: FileOrigin, files: Iterable[StagedFile], room: StagingBudget)
     """One file with the rows of several, as stores/parquet.merge. Raises OSError, NotWritten."""
     ordered = sorted(files, key=lambda file: file.offsets)
     offsets: list[int] = []
+    said: set[bytes] = set()
     for file in ordered:
-        offsets += offsets_in(file.body or origin.store.read(file.path))
+        body = file.body or origin.store.read(file.path)
+        offsets += offsets_in(body)
+        said.add(body.partition(b"\n")[2])
+    if len(said) != 1:
+        raise ValueError(f"files of other columns are merged: {said}")
     if len(offsets) != sum(file.rows for file in ordered):
         raise ValueError(f"merged {len(offsets)} rows of {sum(file.rows for file in ordered)}")
     folder = parse(ordered[0].folder)
     name = str(DataFile(folder, origin.app, origin.tp, origin.epoch, offsets[-1], uuid.uuid4().hex))
-    body = body_of(offsets)
+    columns = said.pop()
+    body = body_of(offsets, b"\n" + columns if columns else b"")
     try:
         origin.store.write_once(name, body)
     except Exception as error:

@@ -17,7 +17,8 @@ from typing import Any
 from tests.sim.features import CHANGES, Features
 from tests.sim.lines import Lines, ranges
 from tests.sim.mischief import POINTS
-from tests.sim.world import Seen, World
+from tests.sim.slots import Seen
+from tests.sim.world import World
 
 SHOWN = 12
 """Pairs of features that are named."""

@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from exporter.core.order import Destination, StagingOrder
+from exporter.core.columns import EVOLVED
+from exporter.core.order import Destination, StagingOrder, TableTarget
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.valid_through import ALL
 from exporter.core.writers import Fragment, PartitionPlan
@@ -19,12 +20,14 @@ from exporter.executor.gathered import gathered
 from exporter.executor.stage import stage
 from exporter.rounds.told import round_result
 from exporter.stores.stores import STORES
+from exporter.workbench import growth_of
 from offsets.ranges import TopicPartition
 from tests.sim.broker import Broker, Record
 from tests.sim.features import TOPIC, TYPES, Features, settings_of
+from tests.sim.growing import value_of
 from tests.sim.kernel import Kernel, Process
 from tests.sim.network import Network
-from tests.sim.rounds import BAD, TEXT, SimReader
+from tests.sim.rounds import BAD, SimReader
 from tests.sim.store import SCHEME, Disk, SimStore, There
 from tests.unit.executor.test_stage import RAW
 
@@ -34,14 +37,20 @@ BEGAN_MS = 1_767_225_600_000  # 2026-01-01T00:00:00Z
 Staged = Mapping[str, list[tuple[str, int, int, int]]]
 
 
+def combined_with(declared: str, name: str) -> str:
+    """What is decoded of a type whose table has got a column of numbers."""
+    schema = json.loads(declared)
+    evolved = {"name": name, "type": "long", "nullable": True, "metadata": {EVOLVED: "events/0/0"}}
+    return json.dumps({**schema, "fields": [*schema["fields"], evolved]})
+
+
 def staged_by_workers(order: StagingOrder, records: list[Record]) -> Fragment:
     """By the code that runs in Spark's workers."""
     told: dict[str, list[Any]] = {name: [] for name in RAW.names}
     for one in records:
-        bad, said = one.kind.startswith(BAD), one.kind.removeprefix(TEXT)
-        value = {"type": said, "id": "a" if said != one.kind else one.offset}
+        bad = one.kind.startswith(BAD)
         told["key"].append(None)
-        told["value"].append(b"{" if bad else json.dumps(value).encode())
+        told["value"].append(b"{" if bad else json.dumps(value_of(one)).encode())
         told["topic"].append(TP.topic)
         told["partition"].append(TP.partition)
         told["offset"].append(one.offset)
@@ -84,7 +93,13 @@ RULES = {
     "filtered": Features(filtered=True),
     "fans_out": Features(fans_out=True, new_types=5),
     "both": Features(filtered=True, fans_out=True),
+    "evolves": Features(fans_out=True, new_types=5, evolves=True),
 }
+
+
+def seen_by(fragment: Fragment) -> dict[str, str]:
+    """Event type -> what was seen that no column holds."""
+    return {name: one.to_json() for name, one in fragment.seen.items()}
 
 
 @pytest.mark.parametrize("features", RULES.values(), ids=RULES)
@@ -99,8 +114,12 @@ def test_a_round_here_is_a_round_there(seed, features, tmp_path: Path, monkeypat
         offset += rng.choice((1, 1, 1, 4))
         day = rng.randrange(2)
         at_ms = BEGAN_MS + day * DAY_MS + rng.randrange(DAY_MS)
-        records.append(Record(offset, rng.choice(features.kinds), at_ms, f"2026-01-0{day + 1}"))
-    _, routing = settings_of(features)
+        more = rng.choice(((), (("colour", 7),), (("colour", "red"),), (("size", 7),))) if features.evolves else ()
+        records.append(Record(offset, rng.choice(features.kinds), at_ms, f"2026-01-0{day + 1}", more=more))
+    settings, routing = settings_of(features)
+    evolutions, _ = growth_of(settings, routing)
+    wide = combined_with(routing.columns_of(TYPES[0]), "size")
+    tables = {TYPES[0]: TableTarget(decoded=wide)} if features.evolves else {}
     names = (DEAD_LETTERS, *TYPES)
     bounds = {name: rng.choice((-1, 0, records[0].offset, records[-1].offset // 2)) for name in names}
     start = min(bounds.values()) + 1
@@ -108,7 +127,8 @@ def test_a_round_here_is_a_round_there(seed, features, tmp_path: Path, monkeypat
 
     def order(root: str) -> StagingOrder:
         return StagingOrder(
-            Destination(root, "sim"), routing, {TP: plan}, {}, {TP: {}}, times="record", new_types_max=10
+            Destination(root, "sim"), routing, {TP: plan}, tables, {TP: {}}, times="record", new_types_max=10,
+            evolutions=evolutions,
         )
 
     there = staged_by_workers(order(str(tmp_path)), [one for one in records if one.offset >= start])
@@ -116,4 +136,5 @@ def test_a_round_here_is_a_round_there(seed, features, tmp_path: Path, monkeypat
     assert as_told(here) == as_told(there)
     assert here.times[ALL] == there.times[ALL]
     assert here.filtered == {name: count for name, count in there.filtered.items() if count}
+    assert seen_by(here) == seen_by(there)
     assert (here.plan, here.unwritten) == (there.plan, there.unwritten)

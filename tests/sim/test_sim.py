@@ -14,9 +14,10 @@ import pytest
 
 from exporter.announce.pointers import Pointer
 from tests.sim.audience import Audience
-from tests.sim.expected import Configuration, Place
+from tests.sim.columns import Columns
+from tests.sim.expected import Broken, Configuration, Place
 from tests.sim.kernel import Kernel, Process, SimEvent, SimFuture, SimLock, SimPool
-from tests.sim.oracle import Broken, Oracle
+from tests.sim.oracle import Oracle
 from tests.sim.recorded import RECORDED
 
 ROOT = Path(__file__).parents[2]
@@ -217,6 +218,30 @@ def test_the_oracle_finds_a_repair_that_leaves_rows_behind():
     begun = '{"txn": {"appId": "sim/events/0/1", "version": -1}}'
     with pytest.raises(Broken, match="REWIND"):
         one.written("lake/order/_delta_log/00000000000000000001.json", entry(said, closed, begun))
+
+
+def test_the_oracle_finds_a_column_that_goes_and_one_that_a_file_has_otherwise():
+    """COLUMNS: what a table has stays, and all that comes fits it."""
+    number = {"name": "f0", "type": "long", "nullable": True, "metadata": {"exporter.evolved": "events/0/0"}}
+    one = Columns()
+    one.become("order", {"fields": [number]}, restores=False)
+    one.fits("order", "a", b'[0]\n{"f0": "long"}')
+    one.are_of_files("order", 1)
+    with pytest.raises(Broken, match="COLUMNS"):
+        one.fits("order", "b", b'[1]\n{"f0": "string"}')
+    with pytest.raises(Broken, match="COLUMNS"):
+        one.become("order", {"fields": []}, restores=False)
+
+
+def test_the_oracle_finds_a_column_that_no_file_has():
+    """COLUMNS: but for those with which a table is made."""
+    number = {"name": "f0", "type": "long", "nullable": True, "metadata": {"exporter.evolved": "events/0/0"}}
+    one = Columns()
+    one.become("order", {"fields": [number]}, restores=False)
+    one.are_of_files("order", 0)
+    one.become("order", {"fields": [number, {**number, "name": "f1"}]}, restores=False)
+    with pytest.raises(Broken, match="COLUMNS"):
+        one.are_of_files("order", 1)
 
 
 def test_the_audience_finds_a_version_that_comes_too_early():
