@@ -38,6 +38,7 @@ class Gateway:
         self._transactions = list_of(a_list, of_name(actions + "SetTransaction"))
         self._adds = list_of(a_list, of_name(actions + "AddFile"))
         self._functions = sql.functions
+        self._clustering = getattr(getattr(sql.delta.skipping, "MultiDimClustering$"), "MODULE$")
         self._opened: set[str] = set()
 
     def activate(self) -> None:
@@ -77,6 +78,13 @@ class Gateway:
     def adds(self, actions: Iterable[Mapping[str, Any]]) -> Any:
         """A Java list of `add` actions."""
         return self._mapper.readValue(json.dumps([*actions]), self._adds)
+
+    def along_a_curve(self, rows: Any, files: int, columns: Iterable[str]) -> Any:
+        """A DataFrame whose rows are in so many files, and in each, by a curve through all of the columns (Z-order)."""
+        from pyspark.sql import DataFrame
+
+        made = self._clustering.cluster(rows._jdf, files, self.to_seq(self.texts(columns)), "zorder")
+        return DataFrame(made, rows.sparkSession)
 
     def to_seq(self, java_list: Any) -> Any:
         """A Java list as Scala's sequence."""

@@ -197,9 +197,9 @@ class DeltaTable:
         if rows is not None:
             packs_by(rows.sparkSession, self._options.compression)
             written = txn.writeFiles(rows._jdf)
-            actions.addAll(_as_before(gateway, written, self) if change.rewrites else gateway.to_list(written))
+            actions.addAll(_adds(gateway, written, self, change.rewrites))
         for live in self._live_files(txn.snapshot(), change.removes) if change.removes else ():
-            actions.add(live.removeWithTimestamp(now_ms, not change.rewrites))
+            actions.add(live.removeWithTimestamp(now_ms, change.rewrites is None))
         text = json.dumps(change.user_metadata, separators=(",", ":"), sort_keys=True)
         return int(txn.commit(gateway.to_seq(actions), gateway.operation(self.app, text)))
 
@@ -355,10 +355,12 @@ class DeltaTable:
         return {app_id: int(version) for app_id, version in reconstructed.items()}
 
 
-def _as_before(gateway: Gateway, written: Any, table: DeltaTable) -> Any:
-    """`add` actions of files that Spark has written, of rows that were there before."""
+def _adds(gateway: Gateway, written: Any, table: DeltaTable, tags: Mapping[str, str] | None) -> Any:
+    """`add` actions of files that Spark has written. tags: if their rows were there before."""
+    if tags is None:
+        return gateway.to_list(written)
     point(Fault.AFTER_REWRITE, table.event_type)
-    return gateway.adds({**add, "dataChange": False} for add in json.loads(gateway.to_json(written)))
+    return gateway.adds({**add, "dataChange": False, "tags": tags} for add in json.loads(gateway.to_json(written)))
 
 
 def _state(known: Any, transactions: Mapping[str, int]) -> LogState:

@@ -4,6 +4,7 @@
     evolutions   which tables grow
     specs_of     how all are cut
     days_kept    how long all keep their rows
+    orders_of    in which order rows stand in files
     record_columns   what of the record itself they have
     table_options    all that tables are made and filled with
     event_groups     who is told of versions, and who keeps how far
@@ -144,6 +145,11 @@ def days_kept(settings: Settings) -> DaysKept:
     """How long tables keep their rows."""
     named = {name: days for name, table in settings.types.items() if (days := table.retention_days) is not None}
     return DaysKept(named, settings.retention_days, settings.dead_letters_retention_days)
+
+
+def orders_of(settings: Settings) -> Mapping[str, tuple[str, ...]]:
+    """Event type -> columns by which maintenance orders its table, of those that have any."""
+    return {name: table.order_by for name, table in settings.types.items() if table.order_by}
 
 
 def table_options(settings: Settings) -> TableOptions:

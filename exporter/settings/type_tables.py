@@ -111,9 +111,21 @@ class TypeTable(Table):
     """How this type's table is cut by event time, if it is not as the setting partition_by says."""
     retention_days: Days | None = Field(default=None, examples=[400])
     """Days that this type's table keeps its rows for, if not as the setting retention_days says; 0 = for ever."""
+    order_by: tuple[str, ...] = Field(default=(), examples=[("customer_id",)])
+    """Columns by which maintenance puts rows in order, in partitions that have ended; several as a curve through all of
+    them (Z-order). Queries that filter by them pass over files. Dotted paths of what has an order."""
     partition_columns: tuple[str, ...] = Field(default=(), examples=[("country",)])
     """Columns whose values cut the table too, behind the time: STRING, BOOLEAN, DATE or an integer, at the top level.
     Each combination of values is a file of its own at each commit, so they should have few."""
+
+    @field_validator("order_by")
+    @classmethod
+    def _paths(cls, paths: tuple[str, ...]) -> tuple[str, ...]:
+        for path in paths:
+            check_path("a column of order_by", path, needed=True, dotted=True)
+        if len({*paths}) < len(paths):
+            raise ValueError("names a column twice")
+        return paths
 
     @field_validator("partition_columns")
     @classmethod

@@ -36,6 +36,7 @@ from tests.bench import (
     formats,
     freshness,
     idle,
+    later,
     limit,
     memory,
     object_store,
@@ -83,6 +84,7 @@ PARTS = {
     "s3": Part("A folder and an object store", object_store.run, 480, usual=False),
     "derive": Part("Tables and topics that are made of others", derive.run, 600, usual=False),
     "coordinated": Part("Commits of a leader", coordinated.run, 540, usual=False),
+    "later": Part("Columns that came later, and rows in order", later.run, 900, usual=False),
     "wal": Part("With a write-ahead log", wal.run, 120, usual=False),
 }
 """In the order in which they run; those that are not usual only where they are asked for."""

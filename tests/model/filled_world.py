@@ -20,7 +20,7 @@ from typing import Any
 
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.lake.settling import Expect, Moved
-from exporter.operate.maintain import backfill
+from exporter.operate.maintain import rewriting
 from exporter.operate.maintain.backfill import Backfill, Fillable
 from offsets.partitions import Spec
 from offsets.table_log import APP_PROPERTY, TableView
@@ -66,7 +66,13 @@ def _offered(table: Any, change: Any, expect: Expect, also: Any, rows: Any) -> i
     raise _Offered(expect, also, change.removes)
 
 
-STUBS: tuple[tuple[Any, str, Any], ...] = ((backfill, "commit_or_moved", _offered),)
+def _rows(*_: Any) -> Any:
+    return SimpleNamespace(mapInArrow=lambda *_: None, schema=None)
+
+
+STUBS: tuple[tuple[Any, str, Any], ...] = (
+    (rewriting, "commit_or_moved", _offered), (rewriting.Rewriting, "rows", _rows),
+)  # fmt: skip
 
 
 class _Table:
@@ -91,8 +97,6 @@ class _Backfill(Backfill):
     def look(self, some: Fillable, once: bool = False) -> Fillable | None:
         return some
 
-    def _rows(self, some: Fillable) -> Any:
-        return SimpleNamespace(mapInArrow=lambda *_: None, schema=None)
 
 
 class FilledWorld(SharedSteps):
@@ -101,7 +105,10 @@ class FilledWorld(SharedSteps):
     def __init__(self, scope: FilledScope) -> None:
         self.scope = scope
         session = SimpleNamespace(sparkContext=SimpleNamespace(accumulator=lambda _: SimpleNamespace(value=0)))
-        self._lake: Any = SimpleNamespace(app=APP, session=session, options=SimpleNamespace(rescue_empty=False))
+        self._lake: Any = SimpleNamespace(
+            app=APP, session=session, options=SimpleNamespace(rescue_empty=False),
+            gateway=SimpleNamespace(activate=lambda: None),
+        )  # fmt: skip
 
     def roles(self) -> tuple[tuple[int, ...], tuple[str, ...]]:
         turns = self.scope.turns
@@ -173,7 +180,8 @@ class FilledWorld(SharedSteps):
     def _offer(self, process: State, world: State) -> _Offered | None:
         """The commit that a backfill has come to; None if it has nothing to do."""
         view = _view(world[1], process[0])
-        work = _Backfill(self._lake, ROUTING, _Table(world[1]), view)  # type: ignore[arg-type]
+        table: Any = _Table(world[1])
+        work = _Backfill(self._lake, ROUTING, table, view)
         try:
             for some in work.partitions():
                 work.apply(some)

@@ -9,12 +9,15 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date, datetime, timezone
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import deltalake
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
 
@@ -203,3 +206,46 @@ def test_even_two_that_see_no_lock_do_no_harm(lake: Lake, monkeypatch: pytest.Mo
     assert {step.outcome for steps in found.values() for step in steps} <= {"done", "skipped"}, found
     assert {files for name in names for files in per_day(lake, name).values()} == {1}
     assert {name: contents(lake, name) for name in names} == before
+
+
+def test_rows_are_put_in_order_once_and_again_when_a_tenth_is_not(lake: Lake) -> None:
+    """By one column and by a curve through two: files of a closed day can be told apart by their bounds, rows and
+    positions stay. A few late rows wait; who rewrites the files takes the order away; today is not touched."""
+    today = datetime.now(timezone.utc).date()
+    limits = replace(LIMITS, file_bytes_max=4_000, orders={"order": ("id",)})
+    create_anchored(lake, "order", {P0: Position(0, -1)})
+    for number in range(3):
+        first = 600 * number
+        files = [mixed_up(lake, first, 500), staged(lake, "order", first + 500, first + 599, today)]
+        commit(lake, "order", first - 1, first + 599, files)
+    before = contents(lake, "order")
+
+    def ordered(limits: MaintenanceLimits = limits) -> list[tuple[str, str, int]]:
+        steps = Maintenance(lake, limits).steps(["order"], True)
+        return [(step.what, step.outcome, step.files) for step in steps if step.what in ("order", "optimize", "table")]
+
+    assert ordered() == [("order", "done", 3)]
+    bounds = sorted(bounds_of(lake, "order"))
+    assert len(bounds) > 2 and all(last < first for (_, last), (first, _) in pairwise(bounds))
+    assert contents(lake, "order") == before and per_day(lake, "order")[f"day={today}"] == 3
+    assert ordered() == []
+    commit(lake, "order", 1799, 1801, [staged(lake, "order", 1800, 1801)])
+    assert ordered() == []
+    assert ordered(LIMITS) == [("optimize", "done", len(bounds) + 1)]
+    assert ordered() == [("order", "done", 1)]
+    both = replace(limits, orders={"order": ("id", "_kafka.offset")})
+    assert ordered(both) == [("order", "done", len(bounds))] and ordered(both) == []
+    wrong = list(Maintenance(lake, replace(limits, orders={"order": ("none",)})).steps(["order"], True))
+    assert [step.outcome for step in wrong] == ["failed"] and "order_by" in wrong[0].says
+
+
+def mixed_up(lake: Lake, first: int, count: int) -> StagedFile:
+    """Ids of which each file has some everywhere."""
+    offsets = [*range(first, first + count)]
+    return stage_offsets(lake, "order", P0, offsets, CLOSED, ids=[offset * 7_919 % 100_003 for offset in offsets])
+
+
+def bounds_of(lake: Lake, name: str) -> list[tuple[int, int]]:
+    """The least and the greatest id of each file of the closed day."""
+    adds = pa.table(deltalake.DeltaTable(lake.table(name).uri).get_add_actions(flatten=True)).to_pylist()
+    return [(add["min.id"], add["max.id"]) for add in adds if add["partition.day"] == CLOSED]

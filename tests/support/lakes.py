@@ -440,9 +440,15 @@ def create_anchored(lake: Lake, event_type: str, positions: Mapping[TopicPartiti
 
 
 def stage_offsets(
-    lake: Lake, event_type: str, tp: TopicPartition, offsets: Sequence[int], day: date, epoch: int = 0
+    lake: Lake,
+    event_type: str,
+    tp: TopicPartition,
+    offsets: Sequence[int],
+    day: date,
+    epoch: int = 0,
+    ids: Sequence[int] = (),
 ) -> StagedFile:
-    """One file for a table of SMALL_TABLE, staged against the table as it is now; `id` is the offset."""
+    """One file for a table of SMALL_TABLE, staged against the table as it is now; `id` is the offset, or of ids."""
     table = lake.table(event_type)
     view = table.view()
     assert view is not None
@@ -454,7 +460,7 @@ def stage_offsets(
     ]
     columns = {
         KAFKA_COLUMN: pa.array(kafka, KAFKA_TYPE),
-        "id": pa.array(offsets, pa.int64()),
+        "id": pa.array(ids or offsets, pa.int64()),
         "_rescued": pa.nulls(len(kafka), pa.string()),
     }
     growing.add(pa.table(columns), offsets[0], offsets[-1])

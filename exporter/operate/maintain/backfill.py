@@ -10,7 +10,6 @@ it was (1.6): no derived table has anything to do.
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +20,6 @@ from functools import partial
 from typing import Any, Literal
 from urllib.parse import unquote
 
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from exporter.column.spark_json import struct_of
@@ -34,8 +32,9 @@ from exporter.faults import Fault, point
 from exporter.lake.change import Change
 from exporter.lake.lake import Lake
 from exporter.lake.rows import has_values
-from exporter.lake.settling import Expect, Failed, Moved, commit_or_moved
+from exporter.lake.settling import Expect, Moved, commit_or_moved
 from exporter.lake.table import DeltaTable
+from exporter.operate.maintain.rewriting import Rewriting
 from exporter.operate.maintain.step import MaintenanceStep, in_the_way
 from exporter.sql_text import column
 from exporter.text import first_line
@@ -68,6 +67,7 @@ class Backfill:
         self._lake = lake
         self._table = table
         self._view = view
+        self._rewriting = Rewriting(lake, table, view)
         name, there = table.event_type, struct_of(view.schema_json).named
         columns = fillable_columns(routing, name, view.schema_json, view.partition_columns)
         self._order = FillOrder(name, columns, routing, lake.options.rescue_empty)
@@ -90,7 +90,8 @@ class Backfill:
         if len(by_name) != len(some.paths):
             raise TableUnreadable(f"table {self._table.event_type}: two of its files have the same name")
         names = ["_kafka", RESCUED, *self._order.columns]
-        rows = self._rows(some).select(sf.input_file_name().alias("file"), *(sf.col(column(name)) for name in names))
+        rows = self._rewriting.rows(some.paths)
+        rows = rows.select(sf.input_file_name().alias("file"), *(sf.col(column(name)) for name in names))
         found = rows.mapInArrow(partial(counted, self._order, once=once), COUNTS_DDL).collect()
         files, columns, count = set(), dict[str, int](), 0
         for row in found:
@@ -109,35 +110,12 @@ class Backfill:
         found = self.look(some, once=True)
         if found is None:
             return None
-        session, name = self._lake.session, self._table.event_type
-        rows = self._rows(found)
-        count = session.sparkContext.accumulator(0)
+        rows = self._rewriting.rows(found.paths)
+        count = self._lake.session.sparkContext.accumulator(0)
         filled = rows.mapInArrow(partial(fill, self._order, count=count), rows.schema)
-        metadata = {"commit_id": uuid.uuid4().hex, "action": "backfill", "partition": found.partition.label}
-        change = Change((), {}, metadata, removes=tuple(found.paths), rewrites=True)
-        expect = Expect(self._view, self._lake.app, columns=True, ours=True)
-        try:
-            commit_or_moved(self._table, change, expect, partial(self._still_there, found), filled)
-        except Failed as failed:
-            raise failed.cause() from failed
-        point(Fault.AFTER_BACKFILL, name)
+        self._rewriting.commit(found.paths, filled, "backfill", found.partition.label)
+        point(Fault.AFTER_BACKFILL, self._table.event_type)
         return Fillable(found.partition, found.paths, found.bytes, count.value)
-
-    def _rows(self, some: Fillable) -> DataFrame:
-        self._lake.gateway.activate()
-        return DataFrame(self._table.rows_of(self._view.version, some.paths), self._lake.session)
-
-    def _still_there(self, some: Fillable, now: TableView) -> None:
-        """Raises Moved if somebody has taken one of the files away, or rows of one."""
-        if now.version == self._view.version:
-            return
-        known = {_key(add) for add in self._table.files_at(self._view.version) if add["path"] in {*some.paths}}
-        if not known <= {_key(add) for add in self._table.files_at(now.version)}:
-            raise Moved(f"table {self._table.event_type}: files of {some.partition.label} were rewritten meanwhile")
-
-
-def _key(add: Mapping[str, Any]) -> tuple[str, str]:
-    return add["path"], json.dumps(add.get("deletionVector"), sort_keys=True)
 
 
 @dataclass(frozen=True)

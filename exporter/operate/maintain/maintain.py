@@ -21,9 +21,9 @@ This module must never delete a file by itself: the sweep and VACUUM do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import TypeAlias
 
@@ -42,6 +42,7 @@ from exporter.log_events import Event
 from exporter.operate.maintain.aging import Aging
 from exporter.operate.maintain.backfill import backfilled, closed_since
 from exporter.operate.maintain.due import CHECKPOINT_COMMITS, Due, due_partitions
+from exporter.operate.maintain.ordering import Ordering
 from exporter.operate.maintain.step import MaintenanceStep, in_the_way
 from exporter.operate.maintain.sweep import listed_files, sweep
 from exporter.stores.lease import leased
@@ -61,13 +62,17 @@ DRY_RUN_FILES = 1000
 
 @dataclass(frozen=True)
 class MaintenanceLimits:
-    """The settings that maintenance goes by. backfills: by which columns, if it does so."""
+    """The settings that maintenance goes by.
+
+    backfills: by which columns, if it does so. orders: event type -> columns by which its rows are put in order.
+    """
 
     late_secs: float
     file_bytes_max: int
     stage_age_max_secs: float
     retention: DaysKept = field(default_factory=DaysKept)
     backfills: Routing | None = None
+    orders: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 class Maintenance:
@@ -77,6 +82,7 @@ class Maintenance:
         session = lake.session.newSession()  # what is set here is nobody else's
         session.conf.set("spark.databricks.delta.optimize.minFileSize", str(limits.file_bytes_max))
         session.conf.set("spark.databricks.delta.optimize.maxFileSize", str(limits.file_bytes_max))
+        session.conf.set("spark.databricks.io.skipping.mdc.sortWithinFiles", "true")
         cores = str(lake.session.sparkContext.defaultParallelism)  # VACUUM would have 10,000 tasks
         session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", cores)
         self._lake = Lake(session, lake.store, lake.app, lake.sync, lake.options)
@@ -154,8 +160,11 @@ class Maintenance:
             closed = closed_since(self._lake.app, view, _now(), limits.late_secs)
             yield from backfilled(self._lake, limits.backfills, table, view, apply, closed)
             view = table.view() or view
-        for due in due_partitions(live_sizes(table, view), _now(), limits.late_secs, limits.file_bytes_max):
-            yield self._optimize(table, due, apply)
+        if columns := limits.orders.get(name):
+            yield from self._order(table, view, columns, apply)
+        else:
+            for due in due_partitions(live_sizes(table, view), _now(), limits.late_secs, limits.file_bytes_max):
+                yield self._optimize(table, due, apply)
         if table.checkpoint(CHECKPOINT_COMMITS, apply):
             yield MaintenanceStep(name, "checkpoint", "done" if apply else "due")
         for swept in sweep(self._lake, apply, [name]):
@@ -180,6 +189,26 @@ class Maintenance:
             yield MaintenanceStep(name, "retention", "skipped", label, says=why)
         else:
             yield MaintenanceStep(name, "retention", "done", label, len(files), sum(files))
+
+    def _order(
+        self, table: DeltaTable, view: TableView, columns: Sequence[str], apply: bool
+    ) -> Iterator[MaintenanceStep]:
+        """In place of OPTIMIZE: files of as many bytes, rows in order. Raises TableUnreadable."""
+        name, work = table.event_type, Ordering(self._lake, table, view, columns)
+        for due in work.partitions(_now(), self._limits.late_secs):
+            step = MaintenanceStep(name, "order", "due", due.partition.label, len(due.paths), due.bytes)
+            if not apply:
+                yield step
+                continue
+            try:
+                work.apply(due, self._limits.file_bytes_max)
+            except Exception as error:
+                if (why := in_the_way(error)) is None:
+                    what = f"table {name}: no order by {', '.join(columns)} for {step.day}: {first_line(error)}"
+                    raise TableUnreadable(what, "correct order_by: a column that is there, and has an order") from error
+                yield MaintenanceStep(name, "order", "skipped", step.day, says=why)
+            else:
+                yield replace(step, outcome="done")
 
     def _optimize(self, table: DeltaTable, due: Due, apply: bool) -> MaintenanceStep:
         """Rewrite one partition; Delta itself tries again what does not touch its files. Raises TableUnreadable."""

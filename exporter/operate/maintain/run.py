@@ -12,7 +12,7 @@ from exporter.errors import TableUnreadable
 from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.schedule import on_schedule
-from exporter.settings.meaning import days_kept
+from exporter.settings.meaning import days_kept, orders_of
 from exporter.settings.model import Settings
 from exporter.spark.session import jvm_watched
 from exporter.workbench import open_lake, routing_of
@@ -93,4 +93,5 @@ def _limits(settings: Settings) -> MaintenanceLimits:
         settings.maintain_file_bytes_max,
         settings.stage_age_max_secs,
         days_kept(settings),
+        orders=orders_of(settings),
     )

@@ -19,12 +19,12 @@ _CONFLICT = re.compile(
 class MaintenanceStep:
     """One thing that is due for a table, or was done. files and bytes: those that go.
 
-    day: the partition of an OPTIMIZE or a backfill; of a retention the first day that stays. rows: that a backfill
-    fills. A step of a table that is let be, or that failed, says why; so does a backfill by which columns.
+    day: the partition of an OPTIMIZE, an order or a backfill; of a retention the first day that stays. rows: that a
+    backfill fills. A step of a table that is let be, or that failed, says why; so does a backfill by which columns.
     """
 
     table: str
-    what: Literal["retention", "backfill", "optimize", "checkpoint", "sweep", "vacuum", "table"]
+    what: Literal["retention", "backfill", "order", "optimize", "checkpoint", "sweep", "vacuum", "table"]
     outcome: Literal["due", "done", "skipped", "failed"]
     day: str = ""
     files: int = 0

@@ -1,0 +1,61 @@
+"""Rows of some files of a partition, written anew: one commit puts them in the place of these files (protocol 4.15).
+
+It says that no data has changed, as OPTIMIZE does, and is no commit of the app's: it moves no position.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from exporter.lake.change import Change
+from exporter.lake.lake import Lake
+from exporter.lake.settling import Expect, Failed, Moved, commit_or_moved
+from exporter.lake.table import DeltaTable
+from offsets.table_log import TableView
+
+NO_TAGS: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True)
+class Rewriting:
+    """Of one table at a snapshot. Paths are as the log writes them."""
+
+    lake: Lake
+    table: DeltaTable
+    view: TableView
+
+    def rows(self, paths: Collection[str]) -> DataFrame:
+        """All rows of some live files."""
+        self.lake.gateway.activate()
+        return DataFrame(self.table.rows_of(self.view.version, paths), self.lake.session)
+
+    def commit(
+        self, paths: Collection[str], rows: DataFrame, action: str, partition: str, tags: Mapping[str, str] = NO_TAGS
+    ) -> None:
+        """Write the rows and put them in the files' place. tags: of the new files. Raises Moved, ExporterError."""
+        metadata = {"commit_id": uuid.uuid4().hex, "action": action, "partition": partition}
+        change = Change((), {}, metadata, removes=tuple(paths), rewrites=tags)
+        expect = Expect(self.view, self.lake.app, columns=True, ours=True)
+        try:
+            commit_or_moved(self.table, change, expect, partial(self._still_there, {*paths}), rows)
+        except Failed as failed:
+            raise failed.cause() from failed
+
+    def _still_there(self, paths: Collection[str], now: TableView) -> None:
+        """Raises Moved if somebody has taken one of the files away, or rows of one."""
+        if now.version == self.view.version:
+            return
+        known = {_key(add) for add in self.table.files_at(self.view.version) if add["path"] in paths}
+        if not known <= {_key(add) for add in self.table.files_at(now.version)}:
+            raise Moved(f"table {self.table.event_type}: some of the files were rewritten meanwhile")
+
+
+def _key(add: Mapping[str, Any]) -> tuple[str, str]:
+    return add["path"], json.dumps(add.get("deletionVector"), sort_keys=True)
