@@ -112,9 +112,10 @@ class AuditedTopic:
                 for one in [*polled] or [*left]:
                     if one not in left or (position := consumer.position(one)) <= at[one]:
                         continue
-                    since, tp, end = time.monotonic(), left[one].tp, left[one].end
+                    tp, end = left[one].tp, left[one].end
                     records = [self._record(tp, found) for found in polled.get(one, ()) if found.offset < end]
                     yield AuditedStretch(tp, at[one], min(position, end), records)
+                    since = time.monotonic()  # whoever takes it may need a minute for it: that is no silence
                     at[one] = position
                     if position >= end:
                         del left[one]
