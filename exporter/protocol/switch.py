@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from exporter.clock import monotonic
@@ -114,18 +114,20 @@ class Switcher:
             self._committer.trust(name, view)
         for epoch in sorted({writer.epoch for writer in writers.values()}):
             of_epoch = {key: writer for key, writer in writers.items() if writer.epoch == epoch}
-            self._drain_epoch(views, of_epoch, through, old, identities, go_on)
+            others = [key for key in writers if key not in of_epoch]
+            self._drain_epoch(views, of_epoch, others, through, old, identities, go_on)
 
     def _drain_epoch(
         self,
         views: Mapping[str, TableView],
         writers: dict[WriterKey, Writer],
+        others: Sequence[WriterKey],
         through: Mapping[TopicPartition, int],
         old: Routing,
         identities: Mapping[str, TopicIdentity],
         go_on: Callable[[], None],
     ) -> None:
-        """Read, stage and commit until every writer of one epoch is at `through`."""
+        """Read, stage and commit until every writer of one epoch is at `through`. others: those of other epochs."""
         if self._rounds is None:
             raise InvariantBroken(Invariant.ROUTE, "who only looks drains nothing", "please report this")
         rounds, ends = self._rounds, {tp: offset + 1 for tp, offset in through.items()}
@@ -138,7 +140,7 @@ class Switcher:
         def poisoned(plan: PartitionPlan) -> Poisoned:
             return self._poisoned(views, plan)
 
-        while plans := plan_round(writers, ends, rounds.budget(), monotonic()):
+        while plans := _without(plan_round(writers, ends, rounds.budget(), monotonic()), others):
             result = rounds.read(plans, poison, order, poisoned, go_on)
             self._check_topics(identities, {one.plan.tp: one.plan.start - 1 for one in result.fragments})
             for fragment in result.fragments:
@@ -282,3 +284,11 @@ def _seal_versions(app: str, tp: TopicPartition, old: Position | None, new: Posi
         versions[str(AppId(app, tp, old.epoch))] = TOMBSTONE
         versions[str(AppId(app, tp, old.epoch, "sealed"))] = old.offset
     return versions
+
+
+def _without(plans: Iterable[PartitionPlan], others: Sequence[WriterKey]) -> list[PartitionPlan]:
+    """Plans that do not list tables of other epochs: what is read again for one that was sealed has to pass them by."""
+    there: dict[TopicPartition, list[str]] = defaultdict(list)
+    for key in others:
+        there[key.tp].append(key.event_type)
+    return [replace(plan, unlisted=(*plan.unlisted, *there[plan.tp])) for plan in plans]

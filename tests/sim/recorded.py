@@ -28,6 +28,13 @@ RECORDED: list[tuple[int, Features]] = [
         ),
     ),
     (
+        11,
+        Features(
+            tasks=4, partitions=1, wal="required", kill_every_secs=6.0, sigterms=False, refused=0.05, lost_reply=0.05,
+            records_per_sec=6.0, roll_secs=15.0, grows=True, change="type_added",
+        ),
+    ),
+    (
         23,
         Features(
             partitions=3, leases=False, wal="required", cuts=True, refused=0.2, lost_reply=0.2, records_per_sec=1.0,
