@@ -147,7 +147,7 @@ def settled(
             raise
 
     def offer() -> int:
-        return table.commit(change, remembered, rows)
+        return table.commit(change, remembered) if rows is None else table.commit(change, remembered, rows)
 
     ended = told(table, change.user_metadata["commit_id"], read, offer, refusals)
     return replace(ended, gone_on=_version(ended.view) != _version(checked[-1])) if isinstance(ended, Unseen) else ended
