@@ -215,12 +215,10 @@ class _Audit:
         sides = [f"{side}.{_tick(field['name'])}" for side in "em"]
         if field["name"] in OF_A_MIRROR:
             return "true"
-        if '"map"' in json.dumps(field["type"]):  # maps have no order, so no equality either
-            sides = [f"to_json(struct({side} AS value), {JSON_TIMES})" for side in sides]
-        same, name = " <=> ".join(sides), field["name"]
+        same, name = " <=> ".join(_equal(field, side) for side in sides), field["name"]
         if "_rescued" not in self._columns or name.startswith("_"):
             return f"({same} OR {self._rest_is_same})" if name == "_rescued" else same
-        return f"({same} OR (m.{_tick(name)} IS NULL AND {_filled_later(field)} <=> {sides[0]}))"
+        return f"({same} OR (m.{_tick(name)} IS NULL AND {_filled_later(field)} <=> {_equal(field, sides[0])}))"
 
     @property
     def _rest_is_same(self) -> str:
@@ -252,8 +250,13 @@ _WHOLE = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
 def _filled_later(field: dict[str, Any]) -> str:
     """SQL: what a mirror's `_rescued` has for a column that was filled in the source since (protocol 4.15)."""
     (column,) = ddl_of([field_of(field)])
-    value = f"from_json(m._rescued, {literals([column])}).{_tick(field['name'])}"
-    return f"to_json(struct({value} AS value), {JSON_TIMES})" if '"map"' in json.dumps(field["type"]) else value
+    return _equal(field, f"from_json(m._rescued, {literals([column])}).{_tick(field['name'])}")
+
+
+def _equal(field: dict[str, Any], value: str) -> str:
+    """SQL: what tells two values of a column apart. Maps have no order, so no equality either."""
+    is_map = '"map"' in json.dumps(field["type"])
+    return f"to_json(struct({value} AS value), {JSON_TIMES})" if is_map else value
 
 
 def _as_sent(path: str) -> str:

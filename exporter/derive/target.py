@@ -113,10 +113,11 @@ class Target:
             evolve=made.evolve,
             removes=tuple(one["path"] for one in self._live(based_on)) if made.removes_all else (),
             spec=made.spec,
+            rows=made.rows,
         )
         point(Fault.BEFORE_DERIVE_COMMIT, self.job)
         check = self._same(run - 1, based_on if made.evolve or made.removes_all else None)
-        return self.settled(based_on, commit_id, lambda: self.table.commit(change, check, made.rows))
+        return self.settled(based_on, commit_id, lambda: self.table.commit(change, check))
 
     def metadata(self, commit_id: str) -> dict[str, Any]:
         """What each commit of the job says of itself."""

@@ -71,11 +71,6 @@ class Filler:
             lambda one: self._form.reader(order.event_type, one, here, "canonical"), self._schema
         )
 
-    @property
-    def columns(self) -> Sequence[str]:
-        """Those that it may fill."""
-        return [*self._schema.names]
-
     def _read_as(self, column: str) -> pa.Schema | Sequence[pa.Field]:
         """A column as JSON has it; none if it has no form there."""
         try:
@@ -165,14 +160,13 @@ def _is_doubtful(column: pa.Array) -> bool:
     return any(float(short) != one and str(short) == str(one) for one, short in shorts)
 
 
-def fill(order: FillOrder, batches: Iterator[pa.RecordBatch], count: Any = None) -> Iterator[pa.RecordBatch]:
+def fill(order: FillOrder, batches: Iterator[pa.RecordBatch], count: Any) -> Iterator[pa.RecordBatch]:
     """The function of mapInArrow: whole rows of a table. count: an accumulator of Spark's."""
     filler = Filler(order)
     for batch in batches:
         rows = pa.Table.from_batches([batch])
         done = filler.fill(rows, _topics(rows))
-        if count is not None:
-            count.add(int(done.filled.sum()))
+        count.add(int(done.filled.sum()))
         yield from done.rows.to_batches()
 
 

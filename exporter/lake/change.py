@@ -28,6 +28,7 @@ class Change:
     of a table to be created by this very commit, spec: how that one is cut. evolve: Spark schema JSON that an existing
     table gets.
     removes: paths of live files, as the log writes them, that this commit takes out of the table (a rewind).
+    rows: a DataFrame that Spark writes for this commit, whose files it names beside those of `adds`.
     rewrites: tags of the files that come, whose rows are those of the files that go: no change of data.
     table_id: of a table to be created; a new one if empty.
     """
@@ -42,6 +43,7 @@ class Change:
     removes: tuple[str, ...] = ()
     table_id: str = ""
     spec: Spec = DAY
+    rows: Any = None
     rewrites: Mapping[str, str] | None = None
 
 

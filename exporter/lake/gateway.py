@@ -38,7 +38,6 @@ class Gateway:
         self._transactions = list_of(a_list, of_name(actions + "SetTransaction"))
         self._adds = list_of(a_list, of_name(actions + "AddFile"))
         self._functions = sql.functions
-        self._clustering = getattr(getattr(sql.delta.skipping, "MultiDimClustering$"), "MODULE$")
         self._opened: set[str] = set()
 
     def activate(self) -> None:
@@ -83,7 +82,9 @@ class Gateway:
         """A DataFrame whose rows are in so many files, and in each, by a curve through all of the columns (Z-order)."""
         from pyspark.sql import DataFrame
 
-        made = self._clustering.cluster(rows._jdf, files, self.to_seq(self.texts(columns)), "zorder")
+        skipping = self.session._jvm.org.apache.spark.sql.delta.skipping  # seldom needed: no start waits for it
+        clustering = getattr(getattr(skipping, "MultiDimClustering$"), "MODULE$")
+        made = clustering.cluster(rows._jdf, files, self.to_seq(self.texts(columns)), "zorder")
         return DataFrame(made, rows.sparkSession)
 
     def to_seq(self, java_list: Any) -> Any:

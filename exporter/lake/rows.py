@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import unquote
 
 from exporter.errors import ExporterError, TableUnreadable
 from exporter.lake.fillable import COLUMN_MAPPING
@@ -54,6 +55,20 @@ def arrow_rows(
         raise
     except Exception as error:  # py4j raises its own kinds
         raise TableUnreadable(f"table {name} cannot be read: {first_line(error)}") from error
+
+
+def by_file_name(name: str, paths: Iterable[str]) -> dict[str, str]:
+    """File name, as file_name() has it -> path as the log writes it. name: of the table. Raises TableUnreadable."""
+    some = [*paths]
+    named = {file_name(path): path for path in some}
+    if len(named) != len(some):
+        raise TableUnreadable(f"table {name}: two of its files have the same name")
+    return named
+
+
+def file_name(path: str) -> str:
+    """The name in a path of a log, or in what Spark's input_file_name() says."""
+    return unquote(path).rpartition("/")[2]
 
 
 def has_values(column: str, add: Add) -> bool:

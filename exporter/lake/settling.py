@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from exporter.clock import sleep
 from exporter.errors import ConfigError, ExporterError, InvariantBroken, StorageSilent, TableUnreadable, TableUnwritable
@@ -128,10 +127,8 @@ class Unseen:
     gone_on: bool
 
 
-def settled(
-    table: DeltaTable, change: Change, check: Check, read: TableView | None, rows: Any = None
-) -> int | Unseen:
-    """Commit a change; its version. read: the table as it was read. rows: as DeltaTable.commit() has them.
+def settled(table: DeltaTable, change: Change, check: Check, read: TableView | None) -> int | Unseen:
+    """Commit a change; its version. read: the table as it was read.
 
     Raises what the check raises; InvariantBroken, and TableUnreadable where it cannot be looked.
     """
@@ -147,7 +144,7 @@ def settled(
             raise
 
     def offer() -> int:
-        return table.commit(change, remembered) if rows is None else table.commit(change, remembered, rows)
+        return table.commit(change, remembered)
 
     ended = told(table, change.user_metadata["commit_id"], read, offer, refusals)
     return replace(ended, gone_on=_version(ended.view) != _version(checked[-1])) if isinstance(ended, Unseen) else ended
@@ -184,17 +181,13 @@ def told(
 
 
 def commit_or_moved(
-    table: DeltaTable,
-    change: Change,
-    expect: Expect,
-    also: Callable[[TableView], None] | None = None,
-    rows: Any = None,
+    table: DeltaTable, change: Change, expect: Expect, also: Callable[[TableView], None] | None = None
 ) -> int:
-    """Commit a change if the table is as expected, and `also` raises nothing of it; its version. rows: as settled().
+    """Commit a change if the table is as expected, and `also` raises nothing of it; its version.
 
     Whatever goes wrong is Moved, and Failed where nobody else has written the table. Raises ExporterError.
     """
-    ended = settled(table, change, expect.check(table.event_type, also), expect.view, rows)
+    ended = settled(table, change, expect.check(table.event_type, also), expect.view)
     if not isinstance(ended, Unseen):
         return ended
     if isinstance(ended.error, ExporterError):

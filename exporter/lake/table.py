@@ -176,10 +176,9 @@ class DeltaTable:
         since = gateway.none if gateway.has_opened(self.uri) else gateway.some(began_ms)
         return self._log().update(False, since, gateway.none)
 
-    def commit(self, change: Change, check: Check, rows: Any = None) -> int:
+    def commit(self, change: Change, check: Check) -> int:
         """Commit on a fresh snapshot; the version. Raises what `check` raises, or whatever Delta raised.
 
-        rows: a DataFrame that Spark writes for this commit, whose files it names beside those of the change.
         After any exception the caller finds the outcome by looking (protocol 4.4).
         """
         gateway = self._gateway
@@ -194,9 +193,9 @@ class DeltaTable:
             actions.addAll(gateway.adds(change.adds))
         if change.evolve is not None:
             actions.addAll(gateway.adds(self._restated(txn, change.evolve)))
-        if rows is not None:
-            packs_by(rows.sparkSession, self._options.compression)
-            written = txn.writeFiles(rows._jdf)
+        if change.rows is not None:
+            packs_by(change.rows.sparkSession, self._options.compression)
+            written = txn.writeFiles(change.rows._jdf)
             actions.addAll(_adds(gateway, written, self, change.rewrites))
         for live in self._live_files(txn.snapshot(), change.removes) if change.removes else ():
             actions.add(live.removeWithTimestamp(now_ms, change.rewrites is None))

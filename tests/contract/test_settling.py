@@ -55,10 +55,10 @@ class Place:
         """The next commit arrives or not, and its call raises."""
         real = self.table.commit
 
-        def commit(change: Change, check: Check, rows: Any = None) -> int:
+        def commit(change: Change, check: Check) -> int:
             self.patch.setattr(self.table, "commit", real)
             if arrived:
-                real(change, check, rows)
+                real(change, check)
             else:
                 check(self.table.view())
             raise error or ConnectionError("the reply was lost")

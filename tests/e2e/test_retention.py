@@ -18,7 +18,8 @@ from tests.support.lakes import DDL, Export, Exports, Record, event
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
-TODAY = datetime.now(timezone.utc).replace(hour=12, minute=0, second=0, microsecond=0)
+TODAY = datetime.now(timezone.utc).replace(hour=0, minute=0, second=0, microsecond=0)
+"""Its begin: no broker takes a time that has not come yet."""
 KEEPS = DaysKept({"order": 30, "click": 30}, dead_letters=30)
 
 

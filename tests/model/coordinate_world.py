@@ -142,7 +142,7 @@ class _Lake:
         said = json.dumps({"commit_id": "merged", "offers": self.ids})
         return [LoggedCommit(1, "WRITE", said, (), (), False)] if after < 1 <= through else []
 
-    def commit(self, change: Any, check: Callable[[TableView], Any], rows: Any = None) -> int:
+    def commit(self, change: Any, check: Callable[[TableView], Any]) -> int:
         check(self.view())
         if not self.answers:
             raise OSError("no answer")

@@ -62,7 +62,7 @@ class _Offered(BaseException):
         self.expect, self.also, self.paths = expect, also, paths
 
 
-def _offered(table: Any, change: Any, expect: Expect, also: Any, rows: Any) -> int:
+def _offered(table: Any, change: Any, expect: Expect, also: Any) -> int:
     raise _Offered(expect, also, change.removes)
 
 

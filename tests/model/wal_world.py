@@ -148,7 +148,7 @@ class _Script:
         txns = {OWN: said, str(AppId(APP, TP, 0, "anchor")): -1}
         return TableView(version, "id", "f", txns, {APP_PROPERTY: APP})
 
-    def commit(self, change: Any, check: Callable[[TableView | None], None], rows: Any = None) -> int:
+    def commit(self, change: Any, check: Callable[[TableView | None], None]) -> int:
         base = self.ask("snapshot")
         check(self.view_at(base))
         offsets = [add["tags"] for add in change.adds]

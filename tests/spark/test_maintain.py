@@ -151,7 +151,7 @@ def test_a_retention_that_could_reach_what_may_still_be_committed_is_refused(
     monkeypatch.setattr("exporter.operate.maintain.maintain.CHECKPOINT_COMMITS", 2)
     failed = typed(lake, monkeypatch, "--apply", scalars="roll_age_max_secs = 43_200")
     assert isinstance(failed.exception, FoundProblem) and failed.exception.exit_code == 1, failed.output
-    assert f"order\toptimize\t{CLOSED}\t2\t" in failed.stdout and "order\tcheckpoint\t\t0\t0\t0\tdone" in failed.stdout
+    assert f"order\toptimize\t{CLOSED}\t2\t" in failed.stdout and "order\tcheckpoint\t\t0\t0\tdone" in failed.stdout
     assert len(list((Path(lake.table("order").uri) / "_delta_log").glob("*.checkpoint*.parquet"))) == 1
     assert "order\tvacuum\t\t0\t0\tfailed\tdelta.deletedFileRetentionDuration = interval 1 day" in failed.stdout
     assert old.path in on_disk(lake, "order")

@@ -68,7 +68,7 @@ class MemoryTable:
     def empty_entries(self, through: int, most: int) -> list[int]:
         return []
 
-    def commit(self, change: Change, check: Callable[[TableView], Any], rows: Any = None) -> int:
+    def commit(self, change: Change, check: Callable[[TableView], Any]) -> int:
         """A position that moves while it is checked is a conflict, as it is for Delta."""
         self.before()
         seen = self._now()

@@ -15,7 +15,7 @@ from exporter.errors import FoundProblem
 if TYPE_CHECKING:
     from exporter.operate.maintain.step import MaintenanceStep
 
-COLUMNS = ("table", "step", "day", "files", "bytes", "rows", "outcome", "")
+COLUMNS = ("table", "step", "day", "files", "bytes", "outcome", "")
 
 
 @click.command()
@@ -48,8 +48,13 @@ def tell_steps(steps: Sequence[MaintenanceStep], output: Output) -> None:
 
 
 def _tell(steps: Sequence[MaintenanceStep], text: TextOutput) -> None:
-    cells = [(s.table, s.what, s.day, *map(counted, (s.files, s.bytes, s.rows)), s.outcome, s.says) for s in steps]
+    cells = [(s.table, s.what, s.day, counted(s.files), counted(s.bytes), s.outcome, _says(s)) for s in steps]
     text.table(COLUMNS, cells)
     outcomes = Counter(step.outcome for step in steps)
     sums = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(outcomes.items()))
     text.note(f"{len(steps):,} steps in {len({step.table for step in steps}):,} tables: {sums or 'nothing to do'}")
+
+
+def _says(step: MaintenanceStep) -> str:
+    """Behind how many rows it is of, where it tells."""
+    return ": ".join(filter(None, (f"{counted(step.rows)} rows" if step.rows else "", step.says)))

@@ -11,51 +11,43 @@ it was (1.6): no derived table has anything to do.
 from __future__ import annotations
 
 import uuid
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
 from functools import partial
-from typing import Any, Literal
-from urllib.parse import unquote
 
 from pyspark.sql import functions as sf
 
 from exporter.column.spark_json import struct_of
 from exporter.core.fillable import fillable_columns
 from exporter.core.routing import DEAD_LETTERS, Routing
-from exporter.core.specs import table_spec
-from exporter.errors import ExporterError, TableUnreadable
+from exporter.executor.empty import RESCUED
 from exporter.executor.filling import COUNTS_DDL, FillOrder, counted, fill
 from exporter.faults import Fault, point
 from exporter.lake.change import Change
 from exporter.lake.lake import Lake
-from exporter.lake.rows import has_values
+from exporter.lake.rows import by_file_name, file_name, has_values
 from exporter.lake.settling import Expect, Moved, commit_or_moved
+from exporter.lake.sizes import live_files
 from exporter.lake.table import DeltaTable
 from exporter.operate.maintain.rewriting import Rewriting
-from exporter.operate.maintain.step import MaintenanceStep, in_the_way
+from exporter.operate.maintain.step import MaintenanceStep, attempted
 from exporter.sql_text import column
-from exporter.text import first_line
 from offsets.backfilled import backfilled_app_id
-from offsets.partitions import BadPartition, Partition
+from offsets.partitions import Partition
 from offsets.table_log import TableView
-
-RESCUED = "_rescued"
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 @dataclass(frozen=True)
 class Fillable:
-    """Files of one partition. paths: as the log writes them. rows, columns: that would be filled, or were.
+    """Files of one partition. sizes: path as the log writes it -> bytes. rows, columns: that would be filled, or were.
 
     columns: name -> rows; not told of what was done.
     """
 
     partition: Partition
-    paths: Sequence[str]
-    bytes: int
+    sizes: Mapping[str, int]
     rows: int = 0
     columns: Mapping[str, int] = field(default_factory=dict)
 
@@ -75,47 +67,49 @@ class Backfill:
 
     def partitions(self) -> Iterator[Fillable]:
         """Those with files that may have something to be filled, by their statistics; oldest first."""
-        spec, found = table_spec(self._view), defaultdict[Partition, list[Mapping[str, Any]]](list)
-        for add in self._table.files_at(self._view.version) if self.has_columns else ():
-            if has_values(RESCUED, add):
-                with suppress(BadPartition):  # a file of somebody else's
-                    found[spec.of_values(add["partitionValues"])].append(add)
+        found = live_files(self._table, self._view) if self.has_columns else {}
         for partition in sorted(found):
-            adds = found[partition]
-            yield Fillable(partition, [add["path"] for add in adds], sum(add["size"] for add in adds))
+            if sizes := {add["path"]: add["size"] for add in found[partition] if has_values(RESCUED, add)}:
+                yield Fillable(partition, sizes)
 
     def look(self, some: Fillable, once: bool = False) -> Fillable | None:
         """What would be filled; None if nothing would. once: it is enough to know in which files."""
-        by_name = {unquote(path).rpartition("/")[2]: path for path in some.paths}
-        if len(by_name) != len(some.paths):
-            raise TableUnreadable(f"table {self._table.event_type}: two of its files have the same name")
+        by_name = by_file_name(self._table.event_type, some.sizes)
         names = ["_kafka", RESCUED, *self._order.columns]
-        rows = self._rewriting.rows(some.paths)
+        rows = self._rewriting.rows(some.sizes)
         rows = rows.select(sf.input_file_name().alias("file"), *(sf.col(column(name)) for name in names))
         found = rows.mapInArrow(partial(counted, self._order, once=once), COUNTS_DDL).collect()
         files, columns, count = set(), dict[str, int](), 0
         for row in found:
-            files.add(by_name[unquote(row["file"]).rpartition("/")[2]])
+            files.add(by_name[file_name(row["file"])])
             if row["column"]:
                 columns[row["column"]] = columns.get(row["column"], 0) + row["rows"]
             else:
                 count += row["rows"]
         if not files:
             return None
-        sizes = {add["path"]: add["size"] for add in self._table.files_at(self._view.version)}
-        return Fillable(some.partition, sorted(files), sum(sizes[path] for path in files), count, columns)
+        return Fillable(some.partition, {path: some.sizes[path] for path in sorted(files)}, count, columns)
 
     def apply(self, some: Fillable) -> Fillable | None:
         """Rewrite the files in which something can be filled; None if there are none. Raises Moved, ExporterError."""
         found = self.look(some, once=True)
         if found is None:
             return None
-        rows = self._rewriting.rows(found.paths)
+        rows = self._rewriting.rows(found.sizes)
         count = self._lake.session.sparkContext.accumulator(0)
         filled = rows.mapInArrow(partial(fill, self._order, count=count), rows.schema)
-        self._rewriting.commit(found.paths, filled, "backfill", found.partition.label)
+        self._rewriting.commit(found.sizes, filled, "backfill", found.partition.label)
         point(Fault.AFTER_BACKFILL, self._table.event_type)
-        return Fillable(found.partition, found.paths, found.bytes, count.value)
+        return replace(found, rows=count.value, columns={})
+
+
+def _filled(work: Backfill, files: Fillable, due: MaintenanceStep, apply: bool) -> MaintenanceStep | None:
+    found = work.apply(files) if apply else work.look(files)
+    if found is None:
+        return None
+    says = ", ".join(f"{one} {rows:,}" for one, rows in sorted(found.columns.items()))
+    told = replace(due, files=len(found.sizes), bytes=sum(found.sizes.values()), says=says, rows=found.rows)
+    return replace(told, outcome="done") if apply else told
 
 
 @dataclass(frozen=True)
@@ -134,12 +128,12 @@ def closed_since(app: str, view: TableView, now: datetime, late_secs: float) -> 
     """
     done = backfilled_app_id(app, view.fingerprint)
     said = view.transactions.get(done)
-    last = None if said is None else _EPOCH + timedelta(milliseconds=said)
+    last = None if said is None else datetime.fromtimestamp(said / 1000, timezone.utc)
 
     def wanted(partition: Partition) -> bool:
         return partition.is_closed(now, late_secs) and not (last and partition.is_closed(last, late_secs))
 
-    return Closed(wanted, done, (now - _EPOCH) // timedelta(milliseconds=1))
+    return Closed(wanted, done, int(now.timestamp() * 1000))
 
 
 def backfilled(
@@ -152,21 +146,11 @@ def backfilled(
     name, work, whole = table.event_type, Backfill(lake, routing, table, view), True
     some = [one for one in work.partitions() if closed is None or closed.wanted(one.partition)]
     for files in some:
-        label = files.partition.label
-        try:
-            found = work.apply(files) if apply else work.look(files)
-        except ExporterError:
-            raise
-        except Exception as error:
-            if (why := in_the_way(error)) is None:
-                raise TableUnreadable(f"table {name}: {label} cannot be filled: {first_line(error)}") from error
-            whole = False
-            yield MaintenanceStep(name, "backfill", "skipped", label, says=why)
-            continue
-        if found is not None:
-            says = ", ".join(f"{one} {rows:,}" for one, rows in sorted(found.columns.items()))
-            outcome: Literal["due", "done"] = "done" if apply else "due"
-            yield MaintenanceStep(name, "backfill", outcome, label, len(found.paths), found.bytes, says, found.rows)
+        due = MaintenanceStep(name, "backfill", "due", files.partition.label)
+        step = attempted(due, partial(_filled, work, files, due, apply), f"{due.day} cannot be filled")
+        if step is not None:
+            whole &= step.outcome != "skipped"
+            yield step
     if apply and closed is not None and some and whole:
         metadata = {"commit_id": uuid.uuid4().hex, "action": "backfilled"}
         with suppress(Moved):  # the next turn looks once more

@@ -25,6 +25,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
+from functools import partial
 from typing import TypeAlias
 
 from exporter.core.days_kept import DaysKept
@@ -43,7 +44,7 @@ from exporter.operate.maintain.aging import Aging
 from exporter.operate.maintain.backfill import backfilled, closed_since
 from exporter.operate.maintain.due import CHECKPOINT_COMMITS, Due, due_partitions
 from exporter.operate.maintain.ordering import Ordering
-from exporter.operate.maintain.step import MaintenanceStep, in_the_way
+from exporter.operate.maintain.step import MaintenanceStep, attempted
 from exporter.operate.maintain.sweep import listed_files, sweep
 from exporter.stores.lease import leased
 from exporter.text import first_line
@@ -56,6 +57,7 @@ log = get_logger(__name__)
 _Work: TypeAlias = "Callable[[str, bool], Iterator[MaintenanceStep]]"
 LOCK = "_maintenance.lock"
 """A file in a table's folder; Delta passes over names that begin like this one."""
+ORDER_HINT = "correct order_by: a column that is there, and has an order"
 DRY_RUN_FILES = 1000
 """Files that Delta's VACUUM lists at most without deleting them."""
 
@@ -178,17 +180,8 @@ class Maintenance:
         files, label = aging.files(), f"{aging.bound:%Y-%m-%d}"
         if files is None:
             return
-        if not apply:
-            yield MaintenanceStep(name, "retention", "due", label, len(files), sum(files))
-            return
-        try:
-            aging.apply()
-        except Exception as error:
-            if (why := in_the_way(error)) is None:
-                raise TableUnreadable(f"table {name}: rows before {label} stay: {first_line(error)}") from error
-            yield MaintenanceStep(name, "retention", "skipped", label, says=why)
-        else:
-            yield MaintenanceStep(name, "retention", "done", label, len(files), sum(files))
+        due = MaintenanceStep(name, "retention", "due", label, len(files), sum(files))
+        yield _done(due, aging.apply, f"rows before {label} stay") if apply else due
 
     def _order(
         self, table: DeltaTable, view: TableView, columns: Sequence[str], apply: bool
@@ -197,34 +190,15 @@ class Maintenance:
         name, work = table.event_type, Ordering(self._lake, table, view, columns)
         for due in work.partitions(_now(), self._limits.late_secs):
             step = MaintenanceStep(name, "order", "due", due.partition.label, len(due.paths), due.bytes)
-            if not apply:
-                yield step
-                continue
-            try:
-                work.apply(due, self._limits.file_bytes_max)
-            except Exception as error:
-                if (why := in_the_way(error)) is None:
-                    what = f"table {name}: no order by {', '.join(columns)} for {step.day}: {first_line(error)}"
-                    raise TableUnreadable(what, "correct order_by: a column that is there, and has an order") from error
-                yield MaintenanceStep(name, "order", "skipped", step.day, says=why)
-            else:
-                yield replace(step, outcome="done")
+            do, cannot = partial(work.apply, due, self._limits.file_bytes_max), f"no order for {step.day}"
+            yield _done(step, do, cannot, ORDER_HINT) if apply else step
 
     def _optimize(self, table: DeltaTable, due: Due, apply: bool) -> MaintenanceStep:
         """Rewrite one partition; Delta itself tries again what does not touch its files. Raises TableUnreadable."""
-        name, label = table.event_type, due.partition.label
-        if not apply:
-            return MaintenanceStep(name, "optimize", "due", label, due.files, due.bytes)
-        try:
-            rewriting, condition = table.commands().optimize(), due.condition
-            (row,) = (rewriting.where(condition) if condition else rewriting).executeCompaction().collect()
-        except Exception as error:
-            if (why := in_the_way(error)) is not None:
-                return MaintenanceStep(name, "optimize", "skipped", label, says=why)
-            says = f"table {name}: partition {label} cannot be rewritten: {first_line(error)}"
-            raise TableUnreadable(says) from error
-        removed = row.metrics.filesRemoved
-        return MaintenanceStep(name, "optimize", "done", label, row.metrics.numFilesRemoved, removed.totalSize or 0)
+        label = due.partition.label
+        step = MaintenanceStep(table.event_type, "optimize", "due", label, due.files, due.bytes)
+        do = partial(_optimized, table, due.condition, step)
+        return attempted(step, do, f"partition {label} cannot be rewritten") if apply else step
 
     def _vacuum(self, table: DeltaTable, view: TableView, apply: bool) -> Iterator[MaintenanceStep]:
         """Looks first: where nothing is to be deleted, nothing is written to the table's log either."""
@@ -253,6 +227,23 @@ class Maintenance:
             says = f"at least {DRY_RUN_FILES}" if len(paths) >= DRY_RUN_FILES and not apply else ""
             size = sum(before[path] for path in paths)
             yield MaintenanceStep(name, "vacuum", "done" if apply else "due", "", len(paths), size, says)
+
+
+def _done(due: MaintenanceStep, do: Callable[[], None], cannot: str, *hint: str) -> MaintenanceStep:
+    """A step that ends as it was due, or why it is left."""
+
+    def did() -> MaintenanceStep:
+        do()
+        return replace(due, outcome="done")
+
+    return attempted(due, did, cannot, *hint)
+
+
+def _optimized(table: DeltaTable, condition: str, due: MaintenanceStep) -> MaintenanceStep:
+    rewriting = table.commands().optimize()
+    (row,) = (rewriting.where(condition) if condition else rewriting).executeCompaction().collect()
+    metrics = row.metrics
+    return replace(due, outcome="done", files=metrics.numFilesRemoved, bytes=metrics.filesRemoved.totalSize or 0)
 
 
 def _relative(path: str, spec: Spec) -> str:

@@ -13,22 +13,19 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from exporter.core.specs import table_spec
 from exporter.lake.lake import Lake
+from exporter.lake.sizes import live_files
 from exporter.lake.table import DeltaTable
 from exporter.operate.maintain.rewriting import Rewriting
 from exporter.sql_text import quoted
-from offsets.partitions import BadPartition, Partition
+from offsets.partitions import Partition
 from offsets.table_log import TableView
 
 TAG = "ordered_by"
@@ -53,15 +50,13 @@ class Ordering:
         self._lake = lake
         self._table = table
         self._view = view
+        self._rewriting = Rewriting(lake, table, view)
         self._columns = columns
         self._digest = hashlib.sha256(json.dumps([*columns]).encode()).hexdigest()[:16]
 
     def partitions(self, now: datetime, late_secs: float) -> Iterator[Unordered]:
         """What is due, oldest first. now: UTC."""
-        spec, found = table_spec(self._view), defaultdict[Partition, list[Mapping[str, Any]]](list)
-        for add in self._table.files_at(self._view.version):
-            with suppress(BadPartition):  # a file of somebody else's
-                found[spec.of_values(add["partitionValues"])].append(add)
+        found = live_files(self._table, self._view)
         for partition in sorted(one for one in found if one.is_closed(now, late_secs)):
             adds = found[partition]
             size = sum(add["size"] for add in adds)
@@ -71,10 +66,9 @@ class Ordering:
 
     def apply(self, some: Unordered, file_bytes_max: int) -> None:
         """Raises Moved, ExporterError, and what Spark says of columns that have no order."""
-        rewriting = Rewriting(self._lake, self._table, self._view)
         files = max(1, math.ceil(some.bytes / file_bytes_max))
-        rows = self._ordered(rewriting.rows(some.paths), files)
-        rewriting.commit(some.paths, rows, "order", some.partition.label, {TAG: self._digest})
+        rows = self._ordered(self._rewriting.rows(some.paths), files)
+        self._rewriting.commit(some.paths, rows, "order", some.partition.label, {TAG: self._digest})
 
     def _ordered(self, rows: DataFrame, files: int) -> DataFrame:
         by = [sf.col(quoted(path)) for path in self._columns]

@@ -41,10 +41,10 @@ class Rewriting:
     ) -> None:
         """Write the rows and put them in the files' place. tags: of the new files. Raises Moved, ExporterError."""
         metadata = {"commit_id": uuid.uuid4().hex, "action": action, "partition": partition}
-        change = Change((), {}, metadata, removes=tuple(paths), rewrites=tags)
+        change = Change((), {}, metadata, removes=tuple(paths), rows=rows, rewrites=tags)
         expect = Expect(self.view, self.lake.app, columns=True, ours=True)
         try:
-            commit_or_moved(self.table, change, expect, partial(self._still_there, {*paths}), rows)
+            commit_or_moved(self.table, change, expect, partial(self._still_there, {*paths}))
         except Failed as failed:
             raise failed.cause() from failed
 

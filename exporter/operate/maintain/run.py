@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from exporter.ending import ending
 from exporter.errors import TableUnreadable
+from exporter.lake.lake import Lake
 from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.schedule import on_schedule
@@ -31,15 +33,10 @@ def maintain(
     from exporter.operate.maintain.maintain import Maintenance
 
     steps: list[MaintenanceStep] = []
-    asked: list[bool] = []
-    limits = _limits(settings)
-    lake = open_lake(settings)
-    if settings.maintain_backfill:
-        limits = replace(limits, backfills=routing_of(settings, lake.session))
 
     def once() -> None:
         steps.clear()
-        work = Maintenance(lake, limits, lambda: bool(asked))
+        work = Maintenance(lake, limits, stopped)
         for step in work.steps(work.tables(only), apply):
             steps.append(step)
             told(step)
@@ -53,15 +50,14 @@ def maintain(
     def waits(due: datetime) -> None:
         log.info(Event.MAINTENANCE_SCHEDULED, cron=settings.maintain_cron, next=f"{due:%Y-%m-%dT%H:%M:%SZ}")
 
-    try:
-        with jvm_watched(lake.session), ending.stopping(lambda: asked.append(True)):
-            if scheduled:
-                on_schedule(settings.maintain_cron, lambda: bool(asked), in_its_turn, waits)
-            else:
-                once()
-    finally:
-        ending.leave()
-        lake.stop()
+    with _at_work(settings) as (lake, stopped):
+        limits = _limits(settings)
+        if settings.maintain_backfill:
+            limits = replace(limits, backfills=routing_of(settings, lake.session))
+        if scheduled:
+            on_schedule(settings.maintain_cron, stopped, in_its_turn, waits)
+        else:
+            once()
     return steps
 
 
@@ -71,18 +67,26 @@ def backfill(
     """Fill what `_rescued` has for columns that are there by now; all steps."""
     from exporter.operate.maintain.maintain import Maintenance
 
+    steps: list[MaintenanceStep] = []
+    with _at_work(settings) as (lake, stopped):
+        work = Maintenance(lake, _limits(settings), stopped)
+        for step in work.backfill(work.tables(only), apply, routing_of(settings, lake.session)):
+            steps.append(step)
+            told(step)
+    return steps
+
+
+@contextmanager
+def _at_work(settings: Settings) -> Iterator[tuple[Lake, Callable[[], bool]]]:
+    """The lake, and whether somebody wants an end; nothing is left of it then."""
     asked: list[bool] = []
     lake = open_lake(settings)
     try:
         with jvm_watched(lake.session), ending.stopping(lambda: asked.append(True)):
-            work, steps = Maintenance(lake, _limits(settings), lambda: bool(asked)), []
-            for step in work.backfill(work.tables(only), apply, routing_of(settings, lake.session)):
-                steps.append(step)
-                told(step)
+            yield lake, lambda: bool(asked)
     finally:
         ending.leave()
         lake.stop()
-    return steps
 
 
 def _limits(settings: Settings) -> MaintenanceLimits:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
+from exporter.errors import ExporterError, TableUnreadable
 from exporter.lake.settling import Moved
 from exporter.text import first_line
 
+T = TypeVar("T")
 _CONFLICT = re.compile(
     r"DELTA_CONCURRENT_|DELTA_METADATA_CHANGED|DELTA_PROTOCOL_CHANGED"
     r"|(?:Concurrent\w*|MetadataChanged|ProtocolChanged)Exception"
@@ -36,7 +39,22 @@ class MaintenanceStep:
         return asdict(self)
 
 
-def in_the_way(error: BaseException) -> str | None:
+def attempted(due: MaintenanceStep, do: Callable[[], T], cannot: str, *hint: str) -> T | MaintenanceStep:
+    """What `do` makes of a step that is due, or why it is left for the next turn: another commit was in the way.
+
+    cannot, hint: what is told of an error that is none of ours. Raises ExporterError, TableUnreadable among it.
+    """
+    try:
+        return do()
+    except ExporterError:
+        raise
+    except Exception as error:
+        if (why := _in_the_way(error)) is None:
+            raise TableUnreadable(f"table {due.table}: {cannot}: {first_line(error)}", *hint) from error
+        return MaintenanceStep(due.table, due.what, "skipped", due.day, says=why)
+
+
+def _in_the_way(error: BaseException) -> str | None:
     """What to say of a commit that another one was in the way of; None for other errors."""
     why = first_line(error)
     conflicts = isinstance(error, Moved) or _CONFLICT.search(f"{why} {error}")

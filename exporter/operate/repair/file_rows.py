@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-from urllib.parse import unquote
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from exporter.errors import TableUnreadable
+from exporter.lake.rows import by_file_name, file_name
 from exporter.lake.table import DeltaTable
 from offsets.ranges import TopicPartition
 from offsets.rewind import FileRows
@@ -33,9 +32,7 @@ def rows_of_files(session: Any, table: DeltaTable, view: TableView, least: int) 
 
 
 def _read_rows(session: Any, table: DeltaTable, view: TableView, paths: Sequence[str]) -> Iterator[FileRows]:
-    by_name = {unquote(path).rpartition("/")[2]: path for path in paths}
-    if len(by_name) != len(paths):
-        raise TableUnreadable(f"table {table.event_type}: two of its files have the same name")
+    by_name = by_file_name(table.event_type, paths)
     kafka = [sf.col(f"_kafka.{part}").alias(part) for part in ("topic", "partition", "epoch", "offset")]
     frame = DataFrame(table.rows_of(view.version, paths), session)
     frame = frame.select(sf.input_file_name().alias("file"), *kafka).filter("offset IS NOT NULL")
@@ -43,7 +40,7 @@ def _read_rows(session: Any, table: DeltaTable, view: TableView, paths: Sequence
         sf.min("offset").alias("first"), sf.max("offset").alias("last")
     )
     for row in found.collect():
-        path = by_name[unquote(row["file"]).rpartition("/")[2]]
+        path = by_name[file_name(row["file"])]
         yield FileRows(
             path, TopicPartition(row["topic"], row["partition"]), row["epoch"] or 0, row["first"], row["last"]
         )

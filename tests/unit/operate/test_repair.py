@@ -52,7 +52,7 @@ class Table(MemoryTable):
         super().__init__(name, {TP: at}, app, properties, [{}, own])
         self.lake = lake
 
-    def commit(self, change: Change, check: Callable[[TableView], Any], rows: Any = None) -> int:
+    def commit(self, change: Change, check: Callable[[TableView], Any]) -> int:
         before, self.before = self.before, nothing
         before()
         version = super().commit(change, check)

@@ -39,7 +39,7 @@ class Table(MemoryTable):
         super().__init__(NAME, {P0: 9, P1: 9})
         self.story = story
 
-    def commit(self, change: Change, check: Callable[[TableView], Any], rows: Any = None) -> int:
+    def commit(self, change: Change, check: Callable[[TableView], Any]) -> int:
         self.story.append("delta")
         return super().commit(change, check)
 
