@@ -6,6 +6,7 @@
     appId   <app>/<topic>/<partition>/<epoch>            the position
             <app>/aged                                   of a table: before which time rows may be gone (aged.py)
             <app>/backfilled/<fingerprint>               of a table: when its columns were last filled (backfilled.py)
+            <app>/erased                                 of a table: how many erasures it knows of (erased.py)
             <app>/<kind>/<topic>/<partition>/<epoch>     what else a table remembers of a partition
             <app>/gap/<folder>/<topic>/<partition>/<epoch>    the last offset of a type's recorded gap
     gap     day=2026-11-01/<app>.<topic>.<partition>.<epoch>.gap.<attempt>.parquet
@@ -47,6 +48,8 @@ KEYS_FOLDER = "_control.keys"
 """Of the keys of the control topics, a file for each app. No event type's folder has a dot."""
 GUIDS_FOLDER = "_schemas.guids"
 """Of those on GUIDs: a folder of its own, where versions that know of ids alone never look."""
+ERASED_FOLDER = "_erased.records"
+"""Of the tables of erased records, one for each app. No event type's folder has a dot."""
 OFFERS_FOLDER = "_exporter/offers"
 """Below a table's folder. Readers of Delta tables and VACUUM pass over what begins with `_`."""
 _OFFSET_DIGITS = 20

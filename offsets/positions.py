@@ -151,8 +151,12 @@ class Interval:
 
 def first_epoch(transactions: Mapping[str, int], app: str, tp: TopicPartition) -> int:
     """The epoch in which the topic of today began: 0, or that of the last re-base (protocol 7)."""
-    ours = of_partition(transactions, app, tp)
-    return max((app_id.epoch for app_id, _ in ours if app_id.kind == "rebased"), default=0)
+    return max(topic_begins(transactions, app, tp), default=0)
+
+
+def topic_begins(transactions: Mapping[str, int], app: str, tp: TopicPartition) -> list[int]:
+    """The epochs in which another topic of the same name began, ascending; that of the first one is left out."""
+    return sorted(app_id.epoch for app_id, _ in of_partition(transactions, app, tp) if app_id.kind == "rebased")
 
 
 def intervals(transactions: Mapping[str, int], app: str, tp: TopicPartition) -> list[Interval]:

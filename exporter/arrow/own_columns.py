@@ -66,3 +66,7 @@ DEAD_LETTER_SCHEMA = pa.schema(
     ]
 )
 """The table of the dead letters, without the columns of its partitions. The last two are of a gap alone."""
+PLACES = pa.schema(
+    [("topic", pa.string()), ("partition", pa.int32()), ("epoch", pa.int32()), ("offset", pa.int64())]
+)
+"""Where a record stood, and nothing of what was in it."""

@@ -20,6 +20,7 @@ from exporter.cli.verbs.dead_letters import dead_letters
 from exporter.cli.verbs.demo import demo
 from exporter.cli.verbs.derive import derive
 from exporter.cli.verbs.drill import drill
+from exporter.cli.verbs.erase import erase
 from exporter.cli.verbs.infer import infer
 from exporter.cli.verbs.maintain import maintain
 from exporter.cli.verbs.offsets import offsets
@@ -35,7 +36,7 @@ from exporter.ending import ending
 
 VERBS: tuple[click.Command, ...] = (
     run, prepare, infer, check, plan, config, offsets, status, schema, catalog, audit, sweep, maintain, backfill,
-    report, dead_letters, repair, derive, demo, drill,
+    erase, report, dead_letters, repair, derive, demo, drill,
 )  # fmt: skip
 """Each file of verbs/ has one of them."""
 

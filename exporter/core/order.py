@@ -14,6 +14,8 @@ from exporter.core.writers import PartitionPlan
 from offsets.partitions import DAY, Spec
 from offsets.ranges import TopicPartition
 
+NO_OFFSETS = frozenset[int]()
+
 
 @dataclass(frozen=True)
 class StagingBudget:
@@ -81,6 +83,7 @@ class StagingOrder:
 
     tables: event type -> its table, of all that there are. footers: key-values for every file.
     poison_offsets: of poison records, which are dead letters by now and skipped for all types (protocol 3.7).
+    erased: offsets of erased records, of each plan's range, which belong to no type any more (protocol 4.16).
     new_types_max: how many event types without a table a task stages; the driver stops if there are more.
     replays: (event type, topic partition) -> number of the replay that stages these records; empty for a round.
     room: of each task. carried_bytes: of all small files whose rows a task may give to the driver unwritten.
@@ -96,6 +99,7 @@ class StagingOrder:
     tables: Mapping[str, TableTarget]
     footers: Mapping[TopicPartition, Mapping[str, str]]
     poison_offsets: Mapping[TopicPartition, frozenset[int]] = field(default_factory=dict)
+    erased: Mapping[TopicPartition, frozenset[int]] = field(default_factory=dict)
     new_types_max: int = 0
     replays: Mapping[tuple[str, TopicPartition], int] = field(default_factory=dict)
     room: StagingBudget = field(default_factory=StagingBudget)
@@ -104,6 +108,10 @@ class StagingOrder:
     evolutions: Evolutions = field(default_factory=Evolutions)
     schemas: KnownSchemas = NO_SCHEMAS
     times: Basis = ""
+
+    def left_out(self, tp: TopicPartition) -> frozenset[int]:
+        """The offsets of a partition whose records are handed to no type."""
+        return self.poison_offsets.get(tp, NO_OFFSETS) | self.erased.get(tp, NO_OFFSETS)
 
     def target(self, event_type: str) -> TableTarget:
         """The table of a type, or as it would be made."""

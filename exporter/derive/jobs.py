@@ -55,6 +55,15 @@ def made_of(jobs: Mapping[str, DeriveTable]) -> dict[str, set[str]]:
     return {name: {one for one in sources_of(table) if one in jobs and one != name} for name, table in jobs.items()}
 
 
+def made_from(jobs: Mapping[str, DeriveTable], names: Collection[str]) -> list[str]:
+    """The jobs that are made of some event types, or of one another of these; in order. Raises ConfigError."""
+    found: list[str] = []
+    for name in in_order(jobs):
+        if not {*names, *found}.isdisjoint(sources_of(jobs[name])):
+            found.append(name)
+    return found
+
+
 def in_order(jobs: Mapping[str, DeriveTable]) -> list[str]:
     """Their names, those of which others are made before these, else as they stand. Raises ConfigError."""
     try:

@@ -142,9 +142,9 @@ class _Task:
             self._at = tp
             self._steps.now("route")
         plan = self._order.plans[tp]
-        if poison := self._order.poison_offsets.get(tp):
-            spared = pc.invert(pc.is_in(batch.column("offset"), pa.array(sorted(poison), pa.int64())))
-            batch = batch.filter(spared)
+        if left_out := self._order.left_out(tp):
+            handed = pc.invert(pc.is_in(batch.column("offset"), pa.array(sorted(left_out), pa.int64())))
+            batch = batch.filter(handed)
             if not batch.num_rows:
                 return
         self._first.setdefault(tp, batch.column("offset")[0].as_py())

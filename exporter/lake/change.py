@@ -30,6 +30,7 @@ class Change:
     removes: paths of live files, as the log writes them, that this commit takes out of the table (a rewind).
     rows: a DataFrame that Spark writes for this commit, whose files it names beside those of `adds`.
     rewrites: tags of the files that come, whose rows are those of the files that go: no change of data.
+    reads_all: whether a file that somebody else adds meanwhile refuses the commit.
     table_id: of a table to be created; a new one if empty.
     """
 
@@ -45,6 +46,7 @@ class Change:
     spec: Spec = DAY
     rows: Any = None
     rewrites: Mapping[str, str] | None = None
+    reads_all: bool = False
 
 
 def new_metadata(change: Change, app: str, event_type: str, properties: Mapping[str, str]) -> dict[str, Any]:

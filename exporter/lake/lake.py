@@ -16,7 +16,7 @@ from exporter.lake.table import DEFAULTS, DeltaTable, unread
 from exporter.stores.many import each
 from exporter.stores.store import Store
 from exporter.stores.stores import open_store
-from offsets.names import DERIVED_FOLDER, LOG_FOLDER, BadName, event_type_of, table_folder
+from offsets.names import DERIVED_FOLDER, ERASED_FOLDER, LOG_FOLDER, BadName, event_type_of, table_folder
 from offsets.partitions import Spec
 from offsets.table_log import TableView
 
@@ -98,13 +98,18 @@ class Lake:
 
     def table(self, event_type: str) -> DeltaTable:
         """The table of an event type, whether it is there or not."""
-        store = self.store.below(table_folder(event_type))
-        return DeltaTable(lambda: self.gateway, store, self.app, event_type, self.sync, self.options)
+        return self._table(self.store.below(table_folder(event_type)), event_type)
 
     def derived(self, job: str) -> DeltaTable:
         """The table of a job, whether it is there or not: it stands apart from those of event types."""
-        store = self.store.below(DERIVED_FOLDER).below(job)
-        return DeltaTable(lambda: self.gateway, store, self.app, job, self.sync, self.options)
+        return self._table(self.store.below(DERIVED_FOLDER).below(job), job)
+
+    def erased(self) -> DeltaTable:
+        """The table of erased records, whether it is there or not."""
+        return self._table(self.store.below(ERASED_FOLDER).below(self.app), ERASED_FOLDER)
+
+    def _table(self, store: Store, name: str) -> DeltaTable:
+        return DeltaTable(lambda: self.gateway, store, self.app, name, self.sync, self.options)
 
     def spec_of(self, event_type: str, view: TableView | None) -> Spec:
         """That of a table that is there, or with which it would be made."""

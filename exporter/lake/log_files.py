@@ -21,6 +21,7 @@ from typing import Any, TextIO
 from exporter.stores import checkpoints
 from exporter.stores.many import each
 from exporter.stores.store import Store
+from offsets.erased import ERASING_PROPERTY
 from offsets.names import LOG_FOLDER
 from offsets.table_log import LogState, TableView, fingerprint_of, live_adds, replay, transaction_id
 
@@ -30,6 +31,8 @@ LISTED_MAX = 200
 """Commits after a checkpoint that are read for the live files; of more of them Spark's tasks read a part each."""
 ELSEWHERE = "delta.coordinatedCommits."
 """Properties of a table whose newest commits may stand where only their coordinator knows."""
+FRAMING = ("delta.constraints.", "delta.columnMapping.", ERASING_PROPERTY)
+"""So begin the properties that staged files must fit."""
 VERSION_DIGITS = 20
 
 
@@ -194,9 +197,10 @@ def _is_elsewhere(state: LogState) -> bool:
 
 
 def _frame(metadata: Mapping[str, Any], protocol: Mapping[str, Any]) -> str:
-    """16 hex digits over what staged files must fit but the columns: id, partitioning, constraints, protocol."""
+    """16 hex digits over what staged files must fit but the columns: id, partitioning, constraints, erasures, protocol.
+    """
     configuration = metadata.get("configuration") or {}
-    relevant = {k: v for k, v in configuration.items() if k.startswith(("delta.constraints.", "delta.columnMapping."))}
+    relevant = {k: v for k, v in configuration.items() if k.startswith(FRAMING)}
     needs = {name: sorted(one) if isinstance(one, list) else one for name, one in protocol.items() if one}
     parts = [metadata["id"], metadata.get("partitionColumns") or [], relevant, needs]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]

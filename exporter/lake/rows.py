@@ -38,23 +38,29 @@ def rows_of(session: Any, table: DeltaTable, version: int) -> DataFrame:
 def arrow_rows(
     lake: Lake, name: str, view: TableView, wanted: Any, may: Callable[[Add], bool] = lambda add: True
 ) -> Iterator[Any]:
+    """As table_rows(), of an event type's table."""
+    return table_rows(lake, lake.table(name), view, wanted, may)
+
+
+def table_rows(
+    lake: Lake, table: DeltaTable, view: TableView, wanted: Any, may: Callable[[Add], bool] = lambda add: True
+) -> Iterator[Any]:
     """Some columns of the rows, as Arrow tables of some of them; by Spark where the files ask for more than is known.
 
     wanted: an Arrow schema, its columns in types that the table's can be cast to; one that a file lacks is null. may:
     whether a file may hold rows that the caller wants; others may be left out. Raises TableUnreadable.
     """
-    table = lake.table(name)
     try:
         adds = table.files_at(view.version)
         if is_plain(view, adds):
             for add in filter(may, adds):
                 yield from file_rows(table.store, add, wanted)
         else:
-            yield _by_spark(lake, name, view, wanted)
+            yield _by_spark(lake, table, view, wanted)
     except ExporterError:
         raise
     except Exception as error:  # py4j raises its own kinds
-        raise TableUnreadable(f"table {name} cannot be read: {first_line(error)}") from error
+        raise TableUnreadable(f"table {table.event_type} cannot be read: {first_line(error)}") from error
 
 
 def by_file_name(name: str, paths: Iterable[str]) -> dict[str, str]:
@@ -84,7 +90,9 @@ def is_plain(view: TableView, adds: Sequence[Add]) -> bool:
     return not mapped and not any("deletionVector" in add or is_elsewhere(add["path"]) for add in adds)
 
 
-def _by_spark(lake: Lake, name: str, view: TableView, wanted: Any) -> Any:
+def _by_spark(lake: Lake, table: DeltaTable, view: TableView, wanted: Any) -> Any:
     there = {field["name"] for field in json.loads(view.schema_json)["fields"]}
-    held = rows_at(lake, name, view).select([field.name for field in wanted if field.name in there]).toArrow()
+    lake.gateway.activate()
+    rows = rows_of(lake.session, table, view.version)
+    held = rows.select([field.name for field in wanted if field.name in there]).toArrow()
     return in_columns(held, wanted, held.num_rows)

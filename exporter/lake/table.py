@@ -183,8 +183,9 @@ class DeltaTable:
         """
         gateway = self._gateway
         txn = self._begun(change, check)
-        if change.expected:
-            txn.readTxn().appendAll(gateway.to_seq(gateway.texts(change.expected)))
+        txn.readTxn().appendAll(gateway.to_seq(gateway.texts(change.expected)))
+        if change.reads_all:
+            txn.readWholeTable()
         now_ms = wall_ms()
         actions = gateway.transactions(
             {"appId": app_id, "version": version, "lastUpdated": now_ms} for app_id, version in change.positions.items()

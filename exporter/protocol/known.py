@@ -9,7 +9,7 @@ Belongs to the loop's thread. Only `tell` may be called from another one: it rep
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.schemas import NO_SCHEMAS, KnownSchemas, Schemas
 from exporter.core.seen import Seen
 from exporter.core.specs import Specs
-from exporter.core.writers import Writer, WriterKey, park
+from exporter.core.writers import PartitionPlan, Writer, WriterKey, park
 from exporter.errors import Fenced
 from exporter.kafka.topics import TopicReader
 from exporter.lake.properties import check_identity
@@ -32,7 +32,8 @@ from exporter.log_events import Event
 from exporter.protocol.anchor import declared_schema
 from exporter.protocol.foreseen import Foreseeing
 from exporter.protocol.planned import PlannedColumns
-from offsets.positions import poison_offsets, spared_offsets
+from offsets.erased import Erased, erasures_known
+from offsets.positions import first_epoch, poison_offsets, spared_offsets
 from offsets.ranges import TopicPartition
 from offsets.table_log import TableView, identity_properties
 
@@ -45,7 +46,8 @@ log = get_logger(__name__)
 class KnownTables:
     """What one task knows.
 
-    tables: event type -> the table that files are staged for.
+    tables: event type -> the table that files are staged for. erased: records that no table gets any more; erasures:
+    reads them all, if some tables know of any.
     poison_offsets: every plan skips them. spared: those of which it is not known yet where they are. planned: the
     columns that tables are to have. unchanged: types whose table could not be given the column `_event_time`. said: the
     verdict of the last reading, for those who watch.
@@ -75,6 +77,9 @@ class KnownTables:
         self._clock = clock
         self.planned = planned or PlannedColumns(routing, Evolutions(), specs, columns=schemas.columns)
         self.foreseeing = Foreseeing(routing, self.planned, schemas.columns)
+        self.erasures: Callable[[Iterable[TableView]], Erased] = lambda views: Erased()
+        self._begins: dict[TopicPartition, int] = {}
+        self.erased = Erased()
         self._identity: dict[str, str] = {}
         self._epochs: dict[TopicPartition, int] = {}
         self.tables: dict[str, TableTarget] = {}
@@ -123,8 +128,16 @@ class KnownTables:
         """
         check_identity(self._identity, self._topics.identities_of({tp.topic for tp in positions}), positions)
 
+    def erased_in(self, plan: PartitionPlan) -> frozenset[int]:
+        """The offsets of a plan's range whose records were erased (protocol 4.16)."""
+        return self.erased.offsets(plan.tp, self._begins.get(plan.tp, 0), plan.start, plan.end)
+
     def accept(self, name: str, view: TableView) -> str:
-        """Stage against this view from now on; why the table cannot be filled (its type is to be parked), or empty."""
+        """Stage against this view from now on; why the table cannot be filled (its type is to be parked), or empty.
+
+        Raises TableUnreadable where the table knows of erasures that cannot be read.
+        """
+        self._learn(view)
         accepted = self.planned.accept(name, view)
         declared = declared_schema(self._routing, name, accepted.spec)
         plain = declared is not None and any(
@@ -142,7 +155,13 @@ class KnownTables:
 
     def grow(self, name: str, view: TableView, seen: Seen) -> None:
         """Stage for the columns that follow from what was seen, beside those of the table as it is now."""
+        self._learn(view)
         self.tables[name] = replace(self.planned.grow(name, view, seen), is_plain=self.tables[name].is_plain)
+
+    def _learn(self, view: TableView) -> None:
+        """Before a table is staged for: what fits it was read with all erasures that it knows of (ERASED)."""
+        if erasures_known([view]) > self.erased.number:
+            self.erased = self.erasures([view])
 
     def take(self, found: Recovered, ownership: Mapping[TopicPartition, int]) -> dict[WriterKey, Writer]:
         """The writers of some partitions of a recovery, each with its ownership epoch, at the positions of the tables.
@@ -165,6 +184,7 @@ class KnownTables:
         self._identity |= identity_properties(found.identities)
         self._committer.trust_topics({topic: one.topic_id for topic, one in found.identities.items()})
         dead_letters = found.views[DEAD_LETTERS].transactions
+        self._begins |= {tp: first_epoch(dead_letters, self._app, tp) for tp in mine}
         self.poison_offsets |= {tp: poison_offsets(dead_letters, self._app, tp) for tp in mine}
         self.spared |= {tp: spared_offsets(dead_letters, self._app, tp) for tp in mine}
         reasons: dict[str, str] = {}

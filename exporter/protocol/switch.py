@@ -29,13 +29,14 @@ from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.protocol.anchor import Anchors, declared_schema
 from exporter.protocol.drain import DrainRounds
+from exporter.protocol.erasures import Erasures
 from exporter.protocol.planned import target_of
 from exporter.protocol.poison import Poisoned
 from exporter.protocol.rehearsal import rehearse
 from offsets import Invariant
 from offsets.crosscheck import Switch
 from offsets.names import AppId
-from offsets.positions import TOMBSTONE, Position, poison_offsets
+from offsets.positions import TOMBSTONE, Position, first_epoch, poison_offsets
 from offsets.ranges import TopicIdentity, TopicPartition
 from offsets.table_log import CONFIG_PROPERTY, ROUTING_PROPERTY, TableView, identity_properties
 
@@ -133,9 +134,13 @@ class Switcher:
         rounds, ends = self._rounds, {tp: offset + 1 for tp, offset in through.items()}
         lake, dead_letters = self._anchors.lake, views[DEAD_LETTERS].transactions
         poison = {tp: poison_offsets(dead_letters, lake.app, tp) for tp in through}
+        begins = {tp: first_epoch(dead_letters, lake.app, tp) for tp in through}
+        erased = Erasures(lake).known_to(views.values())
 
         def order(plans: Sequence[PartitionPlan]) -> StagingOrder:
-            return replace(self._order(views, plans, old, poison), schemas=rounds.known(old.registry))
+            gone = {plan.tp: erased.offsets(plan.tp, begins[plan.tp], plan.start, plan.end) for plan in plans}
+            order = self._order(views, plans, old, poison)
+            return replace(order, erased=gone, schemas=rounds.known(old.registry))
 
         def poisoned(plan: PartitionPlan) -> Poisoned:
             return self._poisoned(views, plan)

@@ -28,6 +28,7 @@ from exporter.log_events import Event
 from exporter.monitor.watch import Watch
 from exporter.protocol.commit import DeltaCommitter
 from exporter.protocol.drain import DrainRounds
+from exporter.protocol.erasures import Erasures
 from exporter.protocol.known import KnownTables
 from exporter.protocol.planned import PlannedColumns
 from exporter.protocol.poison import Poison
@@ -256,7 +257,7 @@ def _jobs(settings: Settings, bench: Workbench) -> Jobs | None:
 
 def _known(bench: Workbench, committer: DeltaCommitter) -> KnownTables:
     lake, routing = bench.lake, bench.routing
-    return KnownTables(
+    known = KnownTables(
         app=lake.app,
         routing=routing,
         topics=bench.topics,
@@ -265,6 +266,8 @@ def _known(bench: Workbench, committer: DeltaCommitter) -> KnownTables:
         schemas=Schemas(bench.schemas, bench.columns),
         planned=PlannedColumns(routing, bench.evolutions, lake.specs, lake.record_columns, bench.columns),
     )
+    known.erasures = Erasures(lake).known_to
+    return known
 
 
 def _others(settings: Settings, bench: Workbench) -> Others:

@@ -89,6 +89,7 @@ class NextRound:
             tables=dict(self.known.tables),
             footers={plan.tp: self.committer.footer(plan.tp) for plan in plans},
             poison_offsets={plan.tp: self.known.poison_offsets.get(plan.tp, frozenset()) for plan in plans},
+            erased={plan.tp: self.known.erased_in(plan) for plan in plans},
             new_types_max=max(0, self.settings.new_types_max - len(self.known.new_types)),
             carried_bytes=max(0, min(left, self.settings.carried_bytes_max // 2)),  # a round behind needs some too
             committed_next=is_all,

@@ -27,6 +27,7 @@ from exporter.log import get_logger
 from exporter.log_events import Event
 from exporter.wal.journal import Journal, Landing
 from offsets.aged import aged_before
+from offsets.erased import erasing
 from offsets.intents import Intent, IntentKey, IntentState, WalUnreachable
 from offsets.positions import TOMBSTONE, Position, our_transactions
 from offsets.ranges import TopicPartition
@@ -158,9 +159,9 @@ class LogCheck:
         says = {tp: replace(one, landed=landed, cleaned_through=cleaned) for tp, one in says.items()}
         counted = [one for tp in says for one in to_count(says[tp], others[tp], unproven)]
         rows = self._live_rows(table, counted) if counted else {}
-        has_aged = aged_before(view.transactions, self._lake.app) is not None
+        has_less = aged_before(view.transactions, self._lake.app) is not None or bool(erasing(view))
         fewer = any(rows[one.key, one.commit_id] < one.rows for one in counted)
-        if fewer and (has_aged or _rows_were_changed(table, view.version)):
+        if fewer and (has_less or _rows_were_changed(table, view.version)):
             counted = [one for one in counted if rows[one.key, one.commit_id] >= one.rows]
         live_rows: dict[TopicPartition, dict[str, int]] = defaultdict(dict)
         for one in counted:

@@ -16,6 +16,7 @@
     wal           ORDER, 5.1, 6: the real commit path, journal, payment and start-up, effect by effect
     aged          4.14: rows that a table keeps no more
     filled        4.15: columns that came later
+    erased        4.16: records that are erased
     lease         8: leases of the log
 
 The size of the default worlds is chosen for half a minute on one core. Found by `wal`: with wal_mode = best_effort an
@@ -251,6 +252,11 @@ WORLDS: dict[str, Facts] = {
         "A column that came later gets its values from `_rescued`: no row is lost, doubled or back, whoever dies.",
         small=({}, {"turns": 2, "records": 1}, {"records": 3, "restores": 0}),
         large=({"turns": 2}, {"records": 3}, {"deletes": 2, "rewrites": 2}),
+    ),
+    "erased": Facts(
+        "A record that is erased is in no table that says so, whoever had it staged, dies, or takes the table back.",
+        small=({}, {"tasks": 2, "restores": 0}, {"erasers": 2, "records": 1}),
+        large=({"tasks": 2}, {"erasers": 2}, {"subject": 1, "restores": 2}),
     ),
     "lease": Facts(
         "By everybody's own monotonic clock it is never two's, however long a request or its answer is under way.",

@@ -42,10 +42,10 @@ def run(
     if rebuild and not names:
         raise click.UsageError("--rebuild needs the names of the jobs")
     how = How(until_caught_up=until_caught_up, scheduled=schedule, rebuilds=rebuild)
-    run_jobs(load(), names, how, lambda ran: output.show(vars(ran), lambda text: _tell_ran(ran, text)))
+    run_jobs(load(), names, how, lambda ran: output.show(vars(ran), lambda text: tell_ran(ran, text)))
 
 
-def _tell_ran(ran: Ran, text: TextOutput) -> None:
+def tell_ran(ran: Ran, text: TextOutput) -> None:
     text.line(f"{ran.job}: version {plain(ran.version)}, {counted(ran.rows)} rows{f'; {ran.says}' if ran.says else ''}")
 
 

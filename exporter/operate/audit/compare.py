@@ -244,8 +244,14 @@ class Comparison:
             expected = self._judges[told.own.routing].expected(told.seen, taker)
             must = self.known.must(expected, *at, told.own)
             again = [self._again(told, one, number) for one in later]
-            aged = must and self._has_aged(told, taker.code if expected < DEAD_LETTER else expected)
-            yield ExpectedSlot(number, SlotExpects(expected, must, place == 0, again, aged))
+            gone = self._may_be_gone(at, told, taker.code if expected < DEAD_LETTER else expected) if must else ""
+            yield ExpectedSlot(number, SlotExpects(expected, must, place == 0, again, gone))
+
+    def _may_be_gone(self, at: At, told: ComparedRecord, code: int) -> str:
+        """Why the table of this code need not have a row of the record any more; empty if it must."""
+        if self.known.is_erased(*at):
+            return "erased"
+        return "aged" if self._has_aged(told, code) else ""
 
     def _has_aged(self, told: ComparedRecord, code: int) -> bool:
         """Whether the table of this code keeps no row of the record any more: by its own time, as the table is cut."""

@@ -96,6 +96,10 @@ class Known:
         bound = self._aged.get(code)
         return bound is not None and time_us is not None and time_us < bound
 
+    def is_erased(self, tp: TopicPartition, offset: int) -> bool:
+        """Whether the record was erased (protocol 4.16)."""
+        return offset in self._pinned.erased.get(tp, ())
+
     def is_checkable(self, tp: TopicPartition, offset: int) -> bool:
         """Whether the record of an offset can be seen, if there is one."""
         region, log = self.region(tp, offset), self._logs.get(tp)

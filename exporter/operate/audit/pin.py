@@ -13,16 +13,20 @@ from typing import Any
 
 import pyarrow as pa
 
+from exporter.arrow.own_columns import PLACES
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.schemas import KnownSchemas
 from exporter.kafka.topics import partitions_of
 from exporter.lake.lake import Lake
 from exporter.lake.properties import check_identity
+from exporter.lake.rows import table_rows
 from exporter.lake.views import views_of
 from exporter.operate.audit.files import LiveFiles
 from exporter.proof.codes import DEAD_LETTER
 from exporter.registry.pins import Pins
 from offsets.aged import aged_before
+from offsets.erased import erased as erased_through
+from offsets.erased import erased_app_id, erasures_known
 from offsets.gaps import recorded_gaps
 from offsets.names import table_folder
 from offsets.positions import (
@@ -39,6 +43,7 @@ from offsets.ranges import OffsetRange, TopicIdentity, TopicPartition, first_ove
 from offsets.table_log import CONFIG_PROPERTY, TABLE_PROPERTY, TableView
 
 FOREVER = 2**63 - 1
+FINISHES = "`exporter maintain --apply` takes them out"
 _GAP = pa.schema([
     ("stage", pa.string()), ("event_type", pa.string()), ("first_offset", pa.int64()), ("last_offset", pa.int64()),
     ("_kafka", pa.struct([
@@ -69,6 +74,7 @@ class PinnedTables:
     epoch in which the topic of today began; rows of earlier ones are another topic's (`repair --rebase`). replayed:
     the greatest offset that a replay of dead letters has added to a type's table. schemas: what is decided of the ids
     of each registry, by its name. aged: event type -> microseconds since 1970; rows before that may be gone.
+    erased: records that are in no table any more.
     """
 
     views: dict[str, TableView]
@@ -82,6 +88,7 @@ class PinnedTables:
     since: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
     replayed: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
     aged: Mapping[str, int] = field(default_factory=dict)
+    erased: Mapping[TopicPartition, frozenset[int]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     codes: dict[str, int] = field(default_factory=dict)
@@ -144,6 +151,8 @@ def pin(lake: Lake, identities: Mapping[str, TopicIdentity], routing: Routing) -
     bounds = {name: aged_before(view.transactions, lake.app) for name, view in found.items()}
     pinned.aged = {name: bound for name, bound in bounds.items() if bound is not None}
     dead_letters = found.get(DEAD_LETTERS)
+    if dead_letters is not None and erasures_known(found.values()):
+        _pin_erased(pinned, lake, dead_letters)
     for name, view in found.items():
         pinned.replayed |= {(name, tp): at for tp, at in replayed_through(view.transactions, lake.app).items()}
     seen = {tp for view in found.values() for tp in _partitions(view, lake.app) if tp.topic in identities}
@@ -167,6 +176,27 @@ def pin(lake: Lake, identities: Mapping[str, TopicIdentity], routing: Routing) -
     names = {*found, *(name for one in pinned.routings for name, _ in one.types)} - {DEAD_LETTERS}
     pinned.codes = {DEAD_LETTERS: DEAD_LETTER, **{name: code for code, name in enumerate(sorted(names), 1)}}
     return pinned
+
+
+def _pin_erased(pinned: PinnedTables, lake: Lake, dead_letters: TableView) -> None:
+    """The erased records of the topics of today (protocol 4.16); a problem if their table has fewer than it must."""
+    table, known, since = lake.erased(), erasures_known(pinned.views.values()), dict[TopicPartition, int]()
+    view = table.view()
+    number = 0 if view is None else view.transactions.get(erased_app_id(lake.app), 0)
+    if view is None or number < known:
+        pinned.problems.append(f"tables know of {known} erasures, and {table.uri} has {number} of them")
+        return
+    found: dict[TopicPartition, set[int]] = defaultdict(set)
+    for rows in table_rows(lake, table, view, PLACES):
+        for row in rows.to_pylist():
+            tp = TopicPartition(row["topic"], row["partition"])
+            if tp not in since:
+                since[tp] = first_epoch(dead_letters.transactions, lake.app, tp)
+            if row["epoch"] >= since[tp]:
+                found[tp].add(row["offset"])
+    pinned.erased = {tp: frozenset(some) for tp, some in found.items()}
+    late = [name for name, one in pinned.views.items() if erased_through(one) < number]
+    pinned.notes += [f"table {name} may still have rows of erased records: {FINISHES}" for name in sorted(late)]
 
 
 def _partitions(view: TableView, app: str) -> Iterator[TopicPartition]:

@@ -137,7 +137,8 @@ class AuditReport:
     dead_letters: of the `once`. before_first: below the recorded first position, still in the log. left_out: below the
     offsets from which on it was asked for. next_since: what `--since` takes to go on after this audit.
     gone: rows whose record is no longer in its topic (compacted, expired); no finding. aged: records without a row
-    whose table says that it keeps none of their time any more (`retention_days`); no finding.
+    whose table says that it keeps none of their time any more (`retention_days`); no finding. erased: records without a
+    row that were erased (`exporter erase`); no finding.
     replaying: rows still in the dead letters though a replay has put them into their table; they count as the table's.
     unchecked: records whose routing configuration is not recorded or cannot be read. filtered: tombstones that are to
     be counted and to stand in no table; unrouted: the same of records whose event type no table takes;
@@ -163,6 +164,7 @@ class AuditReport:
     next_since: str = ""
     gone: int = 0
     aged: int = 0
+    erased: int = 0
     unchecked: int = 0
     filtered: int = 0
     unrouted: int = 0
@@ -212,6 +214,7 @@ class AuditReport:
         if self.left_out:
             lines.append(f"  left out {self.left_out}, before --since: of these, and of their rows, nothing is said")
         lines += [f"  aged out of their tables {self.aged}"] if self.aged else []
+        lines += [f"  erased {self.erased}"] if self.erased else []
         lines += [f"  live files absent {self.absent_files}"] if self.absent_files else []
         lines += [f"  not checked {self.unchecked}"] if self.unchecked else []
         lines += [f"  tombstones, which are in no table {self.filtered}"] if self.filtered else []

@@ -23,7 +23,7 @@ from offsets.ranges import TopicPartition
 
 BAD_OFFSETS_MAX = 1_000
 """Offsets of each kind of finding that are kept for the examples; all are counted."""
-OTHERS = ("once", "pending", "gone", "unchecked", "aged")
+OTHERS = ("once", "pending", "gone", "unchecked", "aged", "erased")
 """Verdicts that are no findings."""
 TOMBSTONES = "/tombstones"
 NO_TABLE = "/no table"

@@ -41,15 +41,15 @@ COUNTED = (FILTERED, UNROUTED, EARLIER_UNROUTED)
 class SlotExpects(NamedTuple):
     """What a record asks of a slot. must: it certainly has a row. leads: the slot counts the record.
 
-    again: expected codes by each configuration that has come since, where there are replays. aged: its row may be gone,
-    for the table keeps none that old.
+    again: expected codes by each configuration that has come since, where there are replays. gone: the verdict where
+    its row may be gone: `aged`, for the table keeps none that old, or `erased`; empty where it may not.
     """
 
     expected: int
     must: bool
     leads: bool = True
     again: Sequence[int] = ()
-    aged: bool = False
+    gone: str = ""
 
 
 @dataclass
@@ -181,7 +181,7 @@ def _kind(slot: ExpectedSlot, is_there: bool) -> str:
         return "filtered"
     if slot.expect is None or not slot.expect.must:
         return "pending"
-    return "aged" if slot.expect.aged else "missing"
+    return slot.expect.gone or "missing"
 
 
 def _of_row(slot: ExpectedSlot, row: Stands, is_there: bool, counted: bool) -> str:

@@ -15,6 +15,7 @@ work done or does it again, by the same rules, and none of these depends on bein
 VACUUM deletes by age alone, staged files too (TEMP), so it refuses a retention that could reach one that may still be
 committed. It keeps what the table's property delta.deletedFileRetentionDuration says, a week where it says nothing.
 
+What was erased (`exporter erase`) and is still there, for somebody died or a RESTORE brought it back, goes first.
 What is too old (`retention_days`) goes by one DELETE, behind the bound that says so (AGED, protocol 4.14).
 This module must never delete a file by itself: the sweep and VACUUM do.
 """
@@ -25,7 +26,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
-from functools import partial
+from functools import cached_property, partial
 from typing import TypeAlias
 
 from exporter.core.days_kept import DaysKept
@@ -40,14 +41,17 @@ from exporter.lake.table import DeltaTable
 from exporter.lake.views import views_of
 from exporter.log import get_logger
 from exporter.log_events import Event
+from exporter.operate.erase.erasing import ErasedRows, Erasing
 from exporter.operate.maintain.aging import Aging
 from exporter.operate.maintain.backfill import backfilled, closed_since
 from exporter.operate.maintain.due import CHECKPOINT_COMMITS, Due, due_partitions
 from exporter.operate.maintain.ordering import Ordering
-from exporter.operate.maintain.step import MaintenanceStep, attempted
+from exporter.operate.maintain.step import MaintenanceStep, Outcome, attempted
 from exporter.operate.maintain.sweep import listed_files, sweep
+from exporter.protocol.erasures import Erasures
 from exporter.stores.lease import leased
 from exporter.text import first_line
+from offsets.erased import Erased
 from offsets.names import LOG_FOLDER
 from offsets.partitions import Spec
 from offsets.table_log import TableView
@@ -114,6 +118,23 @@ class Maintenance:
 
         return self._each(names, apply, work)
 
+    def erase(self, names: Sequence[str], apply: bool) -> Iterator[MaintenanceStep]:
+        """The same of rows of erased records that are still there."""
+        return self._each(names, apply, self._erase)
+
+    def _erase(self, name: str, apply: bool) -> Iterator[MaintenanceStep]:
+        if (found := self._mine(name)) is None:
+            return
+        work = Erasing(self._lake, *found, self._erased)
+        if work.is_due:
+            due = MaintenanceStep(name, "erase", "due")
+            step = attempted(due, work.apply if apply else work.look, "rows of erased records stay")
+            yield step if isinstance(step, MaintenanceStep) else _told(due, step, "done" if apply else "due")
+
+    @cached_property
+    def _erased(self) -> Erased:
+        return Erasures(self._lake).read()
+
     def _each(self, names: Sequence[str], apply: bool, work: _Work) -> Iterator[MaintenanceStep]:
         for name in names:
             if self._stopped():
@@ -152,6 +173,7 @@ class Maintenance:
         return None if view is None else (table, view)
 
     def _table(self, name: str, apply: bool) -> Iterator[MaintenanceStep]:
+        yield from self._erase(name, apply)
         if (found := self._mine(name)) is None:
             return
         (table, view), limits = found, self._limits
@@ -237,6 +259,10 @@ def _done(due: MaintenanceStep, do: Callable[[], None], cannot: str, *hint: str)
         return replace(due, outcome="done")
 
     return attempted(due, did, cannot, *hint)
+
+
+def _told(due: MaintenanceStep, found: ErasedRows, outcome: Outcome) -> MaintenanceStep:
+    return replace(due, outcome=outcome, rows=found.rows, files=len(found.sizes), bytes=sum(found.sizes.values()))
 
 
 def _optimized(table: DeltaTable, condition: str, due: MaintenanceStep) -> MaintenanceStep:

@@ -1,6 +1,7 @@
 """Rows of some files of a partition, written anew: one commit puts them in the place of these files (protocol 4.15).
 
-It says that no data has changed, as OPTIMIZE does, and is no commit of the app's: it moves no position.
+It says that no data has changed, as OPTIMIZE does, unless rows have gone (4.16). It is no commit of the app's: it
+moves no position.
 """
 
 from __future__ import annotations
@@ -37,9 +38,17 @@ class Rewriting:
         return DataFrame(self.table.rows_of(self.view.version, paths), self.lake.session)
 
     def commit(
-        self, paths: Collection[str], rows: DataFrame, action: str, partition: str, tags: Mapping[str, str] = NO_TAGS
+        self,
+        paths: Collection[str],
+        rows: DataFrame,
+        action: str,
+        partition: str,
+        tags: Mapping[str, str] | None = NO_TAGS,
     ) -> None:
-        """Write the rows and put them in the files' place. tags: of the new files. Raises Moved, ExporterError."""
+        """Write the rows and put them in the files' place. Raises Moved, ExporterError.
+
+        tags: of the new files; None where they have not all rows of the former ones.
+        """
         metadata = {"commit_id": uuid.uuid4().hex, "action": action, "partition": partition}
         change = Change((), {}, metadata, removes=tuple(paths), rows=rows, rewrites=tags)
         expect = Expect(self.view, self.lake.app, columns=True, ours=True)
@@ -52,10 +61,11 @@ class Rewriting:
         """Raises Moved if somebody has taken one of the files away, or rows of one."""
         if now.version == self.view.version:
             return
-        known = {_key(add) for add in self.table.files_at(self.view.version) if add["path"] in paths}
-        if not known <= {_key(add) for add in self.table.files_at(now.version)}:
+        known = {file_key(add) for add in self.table.files_at(self.view.version) if add["path"] in paths}
+        if not known <= {file_key(add) for add in self.table.files_at(now.version)}:
             raise Moved(f"table {self.table.event_type}: some of the files were rewritten meanwhile")
 
 
-def _key(add: Mapping[str, Any]) -> tuple[str, str]:
+def file_key(add: Mapping[str, Any]) -> tuple[str, str]:
+    """What tells a live file from another, by its `add` action: its rows, too, are those that it had."""
     return add["path"], json.dumps(add.get("deletionVector"), sort_keys=True)

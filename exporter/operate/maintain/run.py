@@ -50,8 +50,8 @@ def maintain(
     def waits(due: datetime) -> None:
         log.info(Event.MAINTENANCE_SCHEDULED, cron=settings.maintain_cron, next=f"{due:%Y-%m-%dT%H:%M:%SZ}")
 
-    with _at_work(settings) as (lake, stopped):
-        limits = _limits(settings)
+    with at_work(settings) as (lake, stopped):
+        limits = limits_of(settings)
         if settings.maintain_backfill:
             limits = replace(limits, backfills=routing_of(settings, lake.session))
         if scheduled:
@@ -68,8 +68,8 @@ def backfill(
     from exporter.operate.maintain.maintain import Maintenance
 
     steps: list[MaintenanceStep] = []
-    with _at_work(settings) as (lake, stopped):
-        work = Maintenance(lake, _limits(settings), stopped)
+    with at_work(settings) as (lake, stopped):
+        work = Maintenance(lake, limits_of(settings), stopped)
         for step in work.backfill(work.tables(only), apply, routing_of(settings, lake.session)):
             steps.append(step)
             told(step)
@@ -77,7 +77,7 @@ def backfill(
 
 
 @contextmanager
-def _at_work(settings: Settings) -> Iterator[tuple[Lake, Callable[[], bool]]]:
+def at_work(settings: Settings) -> Iterator[tuple[Lake, Callable[[], bool]]]:
     """The lake, and whether somebody wants an end; nothing is left of it then."""
     asked: list[bool] = []
     lake = open_lake(settings)
@@ -89,7 +89,7 @@ def _at_work(settings: Settings) -> Iterator[tuple[Lake, Callable[[], bool]]]:
         lake.stop()
 
 
-def _limits(settings: Settings) -> MaintenanceLimits:
+def limits_of(settings: Settings) -> MaintenanceLimits:
     from exporter.operate.maintain.maintain import MaintenanceLimits as Maintained
 
     return Maintained(

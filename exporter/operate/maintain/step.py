@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from exporter.errors import ExporterError, TableUnreadable
 from exporter.lake.settling import Moved
@@ -18,17 +18,21 @@ _CONFLICT = re.compile(
 )
 
 
+Outcome: TypeAlias = 'Literal["due", "done", "skipped", "failed"]'
+
+
 @dataclass(frozen=True)
 class MaintenanceStep:
     """One thing that is due for a table, or was done. files and bytes: those that go.
 
     day: the partition of an OPTIMIZE, an order or a backfill; of a retention the first day that stays. rows: that a
-    backfill fills. A step of a table that is let be, or that failed, says why; so does a backfill by which columns.
+    backfill fills, or that were of erased records. A step of a table that is let be, or that failed, says why; a
+    backfill says by which columns.
     """
 
     table: str
-    what: Literal["retention", "backfill", "order", "optimize", "checkpoint", "sweep", "vacuum", "table"]
-    outcome: Literal["due", "done", "skipped", "failed"]
+    what: Literal["erase", "retention", "backfill", "order", "optimize", "checkpoint", "sweep", "vacuum", "table"]
+    outcome: Outcome
     day: str = ""
     files: int = 0
     bytes: int = 0

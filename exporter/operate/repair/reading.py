@@ -17,6 +17,7 @@ from exporter.lake.change import TABLE_PROPERTIES
 from exporter.lake.lake import Lake
 from exporter.lake.schema import table_schema
 from exporter.lake.views import views_of
+from offsets.erased import ERASED_PROPERTY
 from offsets.names import AppId, event_type_of
 from offsets.partitions import Spec
 from offsets.positions import Position, first_epoch
@@ -148,8 +149,7 @@ class RepairReading:
         history = self.histories.get(name)
         if history is None or not history.accidents or history.accidents[0].version == 0:
             return {}
-        before = self.lake.table(name).view_at(history.accidents[0].version - 1).properties
-        return {k: text for k, text in before.items() if k.startswith("exporter.") or k in TABLE_PROPERTIES}
+        return trusted(self.lake.table(name).view_at(history.accidents[0].version - 1).properties)
 
     def history_of(self, tp: TopicPartition) -> dict[int, str]:
         """Epoch -> fingerprint of the configuration in force."""
@@ -263,6 +263,13 @@ class RepairReading:
 def undecided(table: str, what: str, hint: str) -> CannotRepair:
     """To be raised where the tables alone do not tell what would be right."""
     return CannotRepair(f"table {table} {what}", hint)
+
+
+def trusted(before: Mapping[str, str]) -> dict[str, str]:
+    """Of a table's properties before an accident those that are the exporter's, and true whatever became of its rows:
+    that it has none of erased records is not (ERASED, protocol 4.16)."""
+    own = {name: text for name, text in before.items() if name.startswith("exporter.") or name in TABLE_PROPERTIES}
+    return {name: text for name, text in own.items() if name != ERASED_PROPERTY}
 
 
 def listed_tables(properties: Mapping[str, str]) -> list[tuple[str, str]]:

@@ -20,6 +20,7 @@ from exporter.cli.main import VERBS, cli
 from exporter.cli.options import CODEC, EXPORTED, LAKE, LOG, MAINTAINED, VERDICTS
 from exporter.cli.output import counted, plain
 from exporter.cli.verbs.dead_letters import told_of
+from exporter.cli.verbs.derive import DERIVED
 from exporter.cli.verbs.infer import INFERRED
 from exporter.operate.dead_letters.listing import Chosen, DeadLetterCount
 from exporter.operate.maintain.sweep import SweptTable
@@ -30,7 +31,8 @@ from tests.support.settings import written
 TAKES = {
     "run": EXPORTED, "check": EXPORTED, "plan": EXPORTED, "config": frozenset(SCALARS), "offsets": VERDICTS | LOG,
     "status": VERDICTS | LOG | {"http_port", "http_host"}, "audit": VERDICTS, "sweep": LAKE,
-    "maintain": LAKE | MAINTAINED | CODEC, "backfill": VERDICTS | CODEC, "report": LAKE | {"isolation"},
+    "maintain": LAKE | MAINTAINED | CODEC, "backfill": VERDICTS | CODEC, "erase": LAKE | MAINTAINED | CODEC | DERIVED,
+    "report": LAKE | {"isolation"},
     "dead-letters list": LAKE, "dead-letters show": LAKE, "dead-letters replay": VERDICTS | CODEC,
     "repair": VERDICTS | LOG | CODEC | {"first_position", "type_widening"}, "infer": INFERRED, "schema": LAKE,
     "derive run": LAKE | CODEC | {"derive_cron", "give_up_secs", "stop_budget_secs"},

@@ -198,6 +198,13 @@ def test_poison_records_are_skipped_for_all_types(tmp_path):
     assert files == {"a": [[0, 3]]}
 
 
+def test_erased_records_are_left_out_for_all_types(tmp_path):
+    """Good ones and bad ones; neither is counted as read (ERASED, protocol 4.16)."""
+    values = [record("a", 0), record("b", 1), record("a", "bad"), record("a", 3), b"no json"]
+    files, counts = run(tmp_path, [batch(values)], ALL, frozenset({3}), erased={TP: frozenset({1, 2, 4})})
+    assert files == {"a": [[0]]} and counts["records"] == 1
+
+
 def test_a_batch_of_nothing_but_poison_records_passes(tmp_path):
     """The range is covered although nothing of it is staged."""
     files, counts = run(tmp_path, [batch([record("a", 0)])], ALL, frozenset({0}))

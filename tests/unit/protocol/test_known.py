@@ -11,16 +11,18 @@ import pytest
 
 from exporter.core.memory_committer import MemoryCommitter
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
+from exporter.core.seen import Seen
 from exporter.core.specs import Specs
-from exporter.core.writers import WriterKey
+from exporter.core.writers import PartitionPlan, WriterKey
 from exporter.errors import Fenced, InvariantBroken
 from exporter.kafka.topics import TopicIdentity
 from exporter.lake.schema import table_schema
 from exporter.protocol.known import KnownTables
 from exporter.protocol.recover import Recovered
 from offsets.crosscheck import Agree
+from offsets.erased import Erased
 from offsets.partitions import DAY, Spec
-from offsets.table_log import TableView
+from offsets.table_log import APP_PROPERTY, TableView
 from tests.support.snapshots import P0, P1
 
 ORDER = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}'
@@ -119,6 +121,27 @@ def test_a_record_that_is_poison_is_skipped_by_every_plan() -> None:
     one.add_poison(P0, 12)
     one.add_poison(P1, 3)
     assert one.poison_offsets == {P0: {7, 12}, P1: {3}}
+
+
+def test_a_table_is_staged_for_with_all_erasures_that_it_knows() -> None:
+    """Read once for each new one; of them those count that are of the topic of today (ERASED)."""
+    one, _, _ = known()
+    read: list[Erased] = [Erased.of(2, [("events", 0, 0, 4), ("events", 0, 1, 5), ("events", 1, 1, 6)])]
+    asked: list[TableView] = []
+    one.erasures = lambda views: asked.extend(views) or read[-1]  # type: ignore[func-returns-value]
+    letters = replace(DEAD, transactions={"app/rebased/events/0/1": -1})
+    told = replace(VIEW, properties={APP_PROPERTY: "app"}, transactions={"app/erased": 2})
+    at_first = replace(found(view=told), views={DEAD_LETTERS: letters, "order": told})
+    one.take(at_first, {P0: 1, P1: 1})
+    plan = PartitionPlan(P0, 1, 0, 0, 10, {"order": -1})
+    assert one.erased_in(plan) == {5} and one.erased_in(replace(plan, start=6)) == frozenset()
+    assert one.erased_in(replace(plan, tp=P1)) == {6}
+    one.accept("order", told)
+    assert asked == [told]
+    read.append(Erased.of(3, [("events", 0, 1, 7)]))
+    later = replace(told, transactions={"app/erased": 3})
+    one.grow("order", later, Seen())
+    assert asked == [told, later] and one.erased_in(plan) == {7}
 
 
 def test_undeclared_types_with_a_table_are_counted() -> None:

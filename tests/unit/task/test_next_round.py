@@ -18,6 +18,7 @@ from exporter.protocol.known import KnownTables
 from exporter.protocol.poison import Poisoned
 from exporter.stores.file import FileStore
 from exporter.task.next_round import NextRound
+from offsets.erased import Erased
 from offsets.positions import Position
 from offsets.ranges import OffsetRange, TopicPartition
 from tests.support.settings import looping
@@ -93,6 +94,14 @@ def test_a_round_is_told_what_its_tasks_need() -> None:
     assert order.tables == place.known.tables and order.footers == {P0: {"routing": "r"}}
     assert (order.poison_offsets, order.new_types_max, order.to) == ({P0: {15}}, 2, TO)
     assert order.carried_bytes == 500 and not order.committed_next and place.refreshed == 1
+
+
+def test_its_tasks_leave_out_what_was_erased_of_its_range() -> None:
+    """And only that: of many erasures most are of long ago (ERASED, protocol 4.16)."""
+    place = Place()
+    place.known.erased = Erased.of(1, [(P0.topic, P0.partition, 0, offset) for offset in (3, 9, 10, 19, 20)])
+    place.tick()
+    assert [order.erased for order in place.orders] == [{P0: {10, 19}}]
 
 
 def test_a_run_with_an_end_says_so_where_this_is_all_that_it_has_to_read() -> None:

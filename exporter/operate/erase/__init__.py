@@ -1,0 +1,1 @@
+"""A person is forgotten: what is found, and how it goes."""
