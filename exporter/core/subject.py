@@ -52,9 +52,7 @@ class DataSubject:
 
     def is_in_letter(self, raw: bytes) -> bool:
         """Whether the subject may stand in bytes of which nobody knows how they are to be read."""
-        try:
-            text = raw.decode()
-        except UnicodeDecodeError:
+        if (text := text_in(raw)) is None:
             return self._bytes is not None and self._bytes.search(raw) is not None
         value = _read(text)
         if not isinstance(value, dict | list):
@@ -65,6 +63,14 @@ class DataSubject:
         if isinstance(leaf, bool):
             return ("true" if leaf else "false") in self.texts
         return leaf in self.texts if isinstance(leaf, str) else leaf in self._numbers
+
+
+def text_in(raw: bytes) -> str | None:
+    """Bytes as UTF-8; None for what is none."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _read(text: str) -> Any:

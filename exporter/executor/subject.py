@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from exporter.arrow.own_columns import PLACES
 from exporter.arrow.spark_types import as_ddl
-from exporter.core.subject import DataSubject, Path
+from exporter.core.subject import DataSubject, Path, text_in
 
 TEXT = "_text"
 PLACES_DDL = as_ddl(PLACES)
@@ -32,13 +32,5 @@ def in_letters(subject: DataSubject, unseen: Any, batches: Iterator[pa.RecordBat
         for value, key, some in zip(values, keys, headers, strict=True):
             letters = [value, key, *(header["value"] for header in some or ())]
             found.append(any(one is not None and subject.is_in_letter(one) for one in letters))
-            unseen.add(int(not found[-1] and value is not None and not _is_text(value)))
+            unseen.add(int(not found[-1] and value is not None and text_in(value) is None))
         yield batch.filter(pa.array(found, pa.bool_())).select(PLACES.names)
-
-
-def _is_text(value: bytes) -> bool:
-    try:
-        value.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

@@ -49,6 +49,11 @@ class Change:
     reads_all: bool = False
 
 
+def said_beside(action: str, **more: Any) -> dict[str, Any]:
+    """userMetadata of a commit that is none of the app's tasks: it has looked at nothing that came before it (4.5)."""
+    return {"commit_id": uuid.uuid4().hex, "action": action, **more}
+
+
 def new_metadata(change: Change, app: str, event_type: str, properties: Mapping[str, str]) -> dict[str, Any]:
     """Delta's `metaData` action of a table that is made. properties: those that users want."""
     return {

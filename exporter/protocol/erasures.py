@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from functools import cached_property
-from typing import Any
 
 import pyarrow as pa
 
@@ -16,7 +14,7 @@ from exporter.arrow.spark_types import fields_of
 from exporter.column.spark_json import text_of
 from exporter.column.types import StructType
 from exporter.errors import InvariantBroken
-from exporter.lake.change import Change
+from exporter.lake.change import Change, said_beside
 from exporter.lake.lake import Lake
 from exporter.lake.rows import table_rows
 from exporter.lake.settling import Expect, commit_or_moved
@@ -60,14 +58,15 @@ class Erasures:
         """Record one more, in the columns of PLACES; its number. now: UTC. Raises Moved if somebody else was faster."""
         view = self._table.view()
         if view is None:
-            made = Change((), {}, _says("create"), create=text_of(StructType(fields_of(_STORED))), spec=Spec("none"))
+            schema = text_of(StructType(fields_of(_STORED)))
+            made = Change((), {}, said_beside("create"), create=schema, spec=Spec("none"))
             commit_or_moved(self._table, made, Expect(None))
             view = self._table.view()
         app_id, number = erased_app_id(self._lake.app), 1 + (0 if view is None else self._number(view))
         more = [pa.repeat(one, places.num_rows) for one in (pa.scalar(number, pa.int64()), pa.scalar(now, US))]
         stored = pa.table([*places.select(PLACES.names).columns, *more], schema=_STORED)
         rows = self._lake.session.createDataFrame(stored)
-        change = Change((app_id,), {app_id: number}, _says("erasure", records=places.num_rows), rows=rows)
+        change = Change((app_id,), {app_id: number}, said_beside("erasure", records=places.num_rows), rows=rows)
         commit_or_moved(self._table, change, Expect(view, self._lake.app, ours=True))
         return number
 
@@ -77,7 +76,3 @@ class Erasures:
     def _places(self, view: TableView) -> Iterator[tuple[str, int, int, int]]:
         for rows in table_rows(self._lake, self._table, view, PLACES):
             yield from zip(*(rows.column(name).to_pylist() for name in PLACES.names), strict=True)
-
-
-def _says(action: str, **more: Any) -> dict[str, Any]:
-    return {"commit_id": uuid.uuid4().hex, "action": action, **more}

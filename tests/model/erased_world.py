@@ -108,7 +108,10 @@ class _Erasing(Erasing):
 
     def _found(self, view: TableView) -> Any:
         table: Any = self._table
-        return table.found(view.version, self.subject), None
+        return table.found(view.version, self.subject)
+
+    def _gone(self, view: TableView) -> Any:
+        """Nobody looks at it here."""
 
 
 class ErasedWorld(SharedSteps):

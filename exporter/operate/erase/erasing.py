@@ -11,7 +11,7 @@ both properties back.
 from __future__ import annotations
 
 import json
-import uuid
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from exporter.faults import Fault, point
-from exporter.lake.change import Change
+from exporter.lake.change import Change, said_beside
 from exporter.lake.lake import Lake
 from exporter.lake.rows import by_file_name, file_name
 from exporter.lake.settling import Expect, Moved, commit_or_moved
@@ -58,21 +58,21 @@ class Erasing:
 
     def look(self) -> ErasedRows:
         """What would go now; nothing is written."""
-        return self._found(self._view)[0]
+        return self._found(self._view)
 
     def apply(self) -> ErasedRows:
         """Tell the table, and take the rows out. Raises Moved, ExporterError."""
         self._tell()
         point(Fault.AFTER_ERASING, self._table.event_type)
         view = self._now()
-        taken, gone = self._found(view)
+        taken = self._found(view)
         if taken.sizes:
-            rewriting = Rewriting(self._lake, self._table, view)
+            rewriting, gone = Rewriting(self._lake, self._table, view), self._gone(view)
             rows = rewriting.rows(taken.sizes).join(gone, _is_gone(gone), "left_anti")
             rewriting.commit(taken.sizes, rows, "erase", "", tags=None)
             point(Fault.AFTER_ERASED, self._table.event_type)
             view = self._now()
-            if self._found(view)[0].sizes:
+            if self._found(view).sizes:
                 raise Moved(f"table {self._table.event_type}: rows of erased records have come back")
         self._say(view)
         return taken
@@ -89,7 +89,7 @@ class Erasing:
         if erasing(self._view) >= number:
             return
         properties = {ERASING_PROPERTY: str(number)}
-        change = Change((app_id,), {app_id: number}, _says("erasing", number), properties=properties)
+        change = Change((app_id,), {app_id: number}, said_beside("erasing", erasure=number), properties=properties)
         commit_or_moved(self._table, change, Expect(self._view, self._lake.app, ours=True), self._not_told_more)
 
     def _not_told_more(self, now: TableView) -> None:
@@ -106,28 +106,31 @@ class Erasing:
                 raise Moved(f"table {self._table.event_type}: files have come that may have rows of erased records")
 
         number = self._everything.number
-        change = Change((), {}, _says("erased", number), properties={ERASED_PROPERTY: str(number)}, reads_all=True)
+        properties = {ERASED_PROPERTY: str(number)}
+        change = Change((), {}, said_beside("erased", erasure=number), properties=properties, reads_all=True)
         commit_or_moved(self._table, change, Expect(view, self._lake.app, columns=True, ours=True), none_came)
 
     @cached_property
     def _offsets(self) -> Sequence[int]:
         return sorted({offset for some in self._everything.places.values() for offset, _ in some})
 
-    def _found(self, view: TableView) -> tuple[ErasedRows, DataFrame]:
-        """What there is, and by what it is told."""
-        gone = sf.broadcast(self._lake.session.createDataFrame([*self._gone(view)], _GONE))
+    def _found(self, view: TableView) -> ErasedRows:
         adds = {add["path"]: add for add in self._table.files_at(view.version)}
         may = [path for path, add in adds.items() if _may_hold(add, self._offsets)]
         if not may:
-            return ErasedRows(), gone
+            return ErasedRows()
+        gone = self._gone(view)
         rows = Rewriting(self._lake, self._table, view).rows(may)
         rows = rows.select(sf.input_file_name().alias("file"), "_kafka").join(gone, _is_gone(gone), "left_semi")
         counts = {row["file"]: row["count"] for row in rows.groupBy("file").count().collect()}
         by_name = by_file_name(self._table.event_type, may)
         paths = sorted(by_name[file_name(file)] for file in counts)
-        return ErasedRows(sum(counts.values()), {path: adds[path]["size"] for path in paths}), gone
+        return ErasedRows(sum(counts.values()), {path: adds[path]["size"] for path in paths})
 
-    def _gone(self, view: TableView) -> Iterable[tuple[str, int, int, int, int]]:
+    def _gone(self, view: TableView) -> DataFrame:
+        return sf.broadcast(self._lake.session.createDataFrame([*self._spans(view)], _GONE))
+
+    def _spans(self, view: TableView) -> Iterable[tuple[str, int, int, int, int]]:
         """Each erased record with the epochs [since, before) in which its topic had this offset."""
         for tp, places in self._everything.places.items():
             begins = [0, *topic_begins(view.transactions, self._lake.app, tp), 2**31 - 1]
@@ -144,13 +147,10 @@ def _is_gone(gone: DataFrame) -> Any:
 
 
 def _may_hold(add: Mapping[str, Any], offsets: Sequence[int]) -> bool:
-    """Whether a file may have a row of one of these offsets, by its statistics."""
+    """Whether a file may have a row of one of these offsets, which ascend, by its statistics."""
     stats = json.loads(add.get("stats") or "{}")
     least, most = (stats.get(name, {}).get("_kafka", {}).get("offset") for name in ("minValues", "maxValues"))
     if least is None or most is None:
         return True
-    return any(least <= offset <= most for offset in offsets)
-
-
-def _says(action: str, number: int) -> dict[str, Any]:
-    return {"commit_id": uuid.uuid4().hex, "action": action, "erasure": number}
+    at = bisect_left(offsets, least)
+    return at < len(offsets) and bool(offsets[at] <= most)

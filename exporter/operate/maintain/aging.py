@@ -8,7 +8,6 @@ RESTORE brought back. The DELETE of whole partitions rewrites nothing.
 
 from __future__ import annotations
 
-import uuid
 from datetime import datetime, timedelta, timezone
 from functools import cached_property
 from typing import Any
@@ -20,7 +19,7 @@ from exporter.core.days_kept import NO_TIME, bound_of, is_too_old
 from exporter.core.routing import DEAD_LETTERS
 from exporter.core.specs import table_spec
 from exporter.faults import Fault, point
-from exporter.lake.change import Change
+from exporter.lake.change import Change, said_beside
 from exporter.lake.lake import Lake
 from exporter.lake.settling import Expect, commit_or_moved
 from exporter.lake.sizes import live_sizes
@@ -66,7 +65,7 @@ class Aging:
         said = aged_before(self._view.transactions, app)
         if said is not None and said >= bound_us:
             return
-        metadata = {"commit_id": uuid.uuid4().hex, "action": "retention", "before": self.bound.isoformat()}
+        metadata = said_beside("retention", before=self.bound.isoformat())
         change = Change((aged_app_id(app),), {aged_app_id(app): bound_us}, metadata)
         commit_or_moved(self._table, change, Expect(self._view, app, ours=True))
 

@@ -10,7 +10,6 @@ it was (1.6): no derived table has anything to do.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -25,7 +24,7 @@ from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.executor.empty import RESCUED
 from exporter.executor.filling import COUNTS_DDL, FillOrder, counted, fill
 from exporter.faults import Fault, point
-from exporter.lake.change import Change
+from exporter.lake.change import Change, said_beside
 from exporter.lake.lake import Lake
 from exporter.lake.rows import by_file_name, file_name, has_values
 from exporter.lake.settling import Expect, Moved, commit_or_moved
@@ -152,7 +151,6 @@ def backfilled(
             whole &= step.outcome != "skipped"
             yield step
     if apply and closed is not None and some and whole:
-        metadata = {"commit_id": uuid.uuid4().hex, "action": "backfilled"}
         with suppress(Moved):  # the next turn looks once more
-            change = Change((), {closed.done: closed.at_ms}, metadata)
+            change = Change((), {closed.done: closed.at_ms}, said_beside("backfilled"))
             commit_or_moved(table, change, Expect(view, lake.app, columns=True))

@@ -7,7 +7,6 @@ moves no position.
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +14,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from exporter.lake.change import Change
+from exporter.lake.change import Change, said_beside
 from exporter.lake.lake import Lake
 from exporter.lake.settling import Expect, Failed, Moved, commit_or_moved
 from exporter.lake.table import DeltaTable
@@ -49,7 +48,7 @@ class Rewriting:
 
         tags: of the new files; None where they have not all rows of the former ones.
         """
-        metadata = {"commit_id": uuid.uuid4().hex, "action": action, "partition": partition}
+        metadata = said_beside(action, partition=partition)
         change = Change((), {}, metadata, removes=tuple(paths), rows=rows, rewrites=tags)
         expect = Expect(self.view, self.lake.app, columns=True, ours=True)
         try:
