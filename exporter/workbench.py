@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from exporter.catalog.catalog import CatalogAddress
 from exporter.catalog.catalogs import CATALOGS
 from exporter.catalog.registrar import Registrar
 from exporter.column.ddl import NotColumns, ddl_schema
@@ -290,8 +291,8 @@ def registrar_of(settings: Settings, lake: Lake) -> Registrar | None:
     """Of the catalog that the settings name; None if there is none. Nothing is asked yet."""
     if not settings.catalog:
         return None
-    kind, database, uri = settings.catalog, settings.catalog_database, settings.catalog_uri
-    return Registrar(lake, lambda: CATALOGS[kind](database, uri, lake.session))
+    at = CatalogAddress(settings.catalog_database, settings.catalog_uri, settings.catalog_token_file)
+    return Registrar(lake, lambda: CATALOGS[settings.catalog](at, lake.session))
 
 
 def open_wal(settings: Settings, deadline_secs: float = WAL_DEADLINE_SECS) -> WriteAheadLog | None:

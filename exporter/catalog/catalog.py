@@ -11,20 +11,42 @@ A table is never made, changed or deleted by it: its log is the truth, also of i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
-Columns = tuple[tuple[str, str], ...]
-"""(name, type in the words of Hive), in the table's order."""
+from exporter.catalog.hive_types import Columns, hive_columns
+from exporter.column.spark_json import struct_of
+from exporter.column.types import StructType
+
+
+class CatalogAddress(NamedTuple):
+    """One database of a catalog. uri: empty for where the catalog's own client finds it.
+
+    token_file: has the bearer token of a Unity Catalog; empty for none.
+    """
+
+    database: str
+    uri: str = ""
+    token_file: str = ""
 
 
 @dataclass(frozen=True)
 class CatalogEntry:
-    """One table as a catalog is to have it. location: with its scheme."""
+    """One table as a catalog is to have it. location: with its scheme. schema_json: Spark's."""
 
     name: str
     location: str
-    columns: Columns = ()
+    schema_json: str = '{"type":"struct","fields":[]}'
+
+    @property
+    def schema(self) -> StructType:
+        """Its columns."""
+        return struct_of(self.schema_json)
+
+    @property
+    def columns(self) -> Columns:
+        """The same in the words of Hive."""
+        return hive_columns(self.schema)
 
 
 @dataclass(frozen=True)
@@ -71,6 +93,11 @@ def register(catalog: Catalog, entry: CatalogEntry) -> tuple[Outcome, str]:
 def with_scheme(uri: str) -> str:
     """A store's uri() as others have to read it: a path alone is one of this machine's."""
     return f"file://{uri}" if uri.startswith("/") else uri
+
+
+def plain_location(location: str) -> str:
+    """As everybody but Hadoop writes a bucket."""
+    return location.replace("s3a://", "s3://", 1)
 
 
 def same_place(one: str, other: str) -> bool:

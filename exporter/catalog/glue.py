@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from exporter import aws
-from exporter.catalog.catalog import CatalogEntry, CatalogTable, Columns
+from exporter.catalog.catalog import CatalogEntry, CatalogTable, plain_location
+from exporter.catalog.hive_types import Columns
 
 CALL_SECS = 10.0
 PARAMETERS = {
@@ -77,7 +78,7 @@ class GlueCatalog:
 
 
 def _table_input(entry: CatalogEntry) -> dict[str, Any]:
-    location = entry.location.replace("s3a://", "s3://", 1)
+    location = plain_location(entry.location)
     serde = {"SerializationLibrary": _SERDE, "Parameters": {"serialization.format": "1", "path": location}}
     stored = {**_STORED, "Columns": _columns(entry.columns), "Location": location, "SerdeInfo": serde}
     return {

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from exporter.catalog.catalog import Columns
 from exporter.column.scalars import spelling
-from exporter.column.spark_json import struct_of
-from exporter.column.types import Fold
+from exporter.column.types import Fold, StructType
+
+Columns = tuple[tuple[str, str], ...]
+"""(name, type in the words of Hive), in the table's order."""
 
 
-def hive_columns(schema_json: str) -> Columns:
-    """Names and Hive types of a Spark schema's columns."""
-    return tuple((one.name, hive_type(one.type)) for one in struct_of(schema_json).fields)
+def hive_columns(schema: StructType) -> Columns:
+    """Names and Hive types of a table's columns."""
+    return tuple((one.name, hive_type(one.type)) for one in schema.fields)
 
 
 hive_type = Fold[str](

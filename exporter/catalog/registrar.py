@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 from exporter.catalog.catalog import Catalog, CatalogEntry, Outcome, register, same_place, with_scheme
-from exporter.catalog.hive_types import hive_columns
 from exporter.catalog.names import catalog_name
 from exporter.errors import TableUnreadable
 from exporter.lake.lake import Lake
@@ -47,9 +46,8 @@ class Registrar:
         view = table.view()
         if view is None:
             raise TableUnreadable(f"table {event_type} is not there")
-        outcome, location = register(
-            self._catalog, CatalogEntry(name, with_scheme(table.uri), hive_columns(view.schema_json))
-        )
+        entry = CatalogEntry(name, with_scheme(table.uri), view.schema_json)
+        outcome, location = register(self._catalog, entry)
         return CatalogOutcome(outcome, name, location, view.fingerprint)
 
     def place(self, event_type: str) -> CatalogPlace | None:

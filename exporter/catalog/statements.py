@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from exporter.catalog.catalog import CatalogEntry
-
-
-def _plain(location: str) -> str:
-    """As everybody but Hadoop writes a bucket."""
-    return location.replace("s3a://", "s3://", 1)
+from exporter.catalog.catalog import CatalogEntry, plain_location
 
 
 def _quoted(text: str) -> str:
@@ -21,12 +16,18 @@ def _with_backslashes(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'").replace("${", r"\u0024{") + "'"
 
 
-def _in_backticks(database: str, name: str) -> str:
-    return ".".join(f"`{part}`" for part in (database, name) if part)
+def _in_backticks(database: str, *name: str) -> str:
+    return ".".join(f"`{part}`" for part in (*database.split("."), *name) if part)
 
 
-def _in_quotes(database: str, name: str) -> str:
-    return ".".join(f'"{part}"' for part in (database, name) if part)
+def _in_quotes(database: str, *name: str) -> str:
+    return _in_backticks(database, *name).replace("`", '"')
+
+
+def _trinos(database: str) -> tuple[str, str]:
+    """Catalog and schema: `delta` where the database is in no catalog."""
+    catalog, _, schema = database.rpartition(".")
+    return catalog or "delta", schema or "default"
 
 
 def _spark(database: str, entry: CatalogEntry) -> str:
@@ -35,33 +36,34 @@ def _spark(database: str, entry: CatalogEntry) -> str:
 
 
 def _databricks(database: str, entry: CatalogEntry) -> str:
-    return _spark(database, CatalogEntry(entry.name, _plain(entry.location)))
+    return _spark(database, CatalogEntry(entry.name, plain_location(entry.location)))
 
 
 def _athena(database: str, entry: CatalogEntry) -> str:
-    name, place = _in_backticks(database, entry.name), _quoted(f"{_plain(entry.location)}/")
+    name, place = _in_backticks(database, entry.name), _quoted(f"{plain_location(entry.location)}/")
     return f"CREATE EXTERNAL TABLE IF NOT EXISTS {name} LOCATION {place} TBLPROPERTIES ('table_type' = 'DELTA');"
 
 
 def _trino(database: str, entry: CatalogEntry) -> str:
-    given = {"schema_name": database or "default", "table_name": entry.name, "table_location": _plain(entry.location)}
+    catalog, schema = _trinos(database)
+    given = {"schema_name": schema, "table_name": entry.name, "table_location": plain_location(entry.location)}
     named = ", ".join(f"{name} => {_quoted(text)}" for name, text in given.items())
-    return f"CALL delta.system.register_table({named});"
+    return f"CALL {catalog}.system.register_table({named});"
 
 
 def _duckdb(database: str, entry: CatalogEntry) -> str:
-    scan = f"delta_scan({_quoted(_plain(entry.location))})"
+    scan = f"delta_scan({_quoted(plain_location(entry.location))})"
     return f"CREATE OR REPLACE VIEW {_in_quotes(database, entry.name)} AS SELECT * FROM {scan};"
 
 
-DIALECTS: dict[str, tuple[str, Callable[[str, CatalogEntry], str]]] = {
-    "spark": ("CREATE DATABASE IF NOT EXISTS `{}`;", _spark),
-    "databricks": ("CREATE SCHEMA IF NOT EXISTS `{}`;", _databricks),
-    "athena": ("CREATE DATABASE IF NOT EXISTS `{}`;", _athena),
-    "trino": ("CREATE SCHEMA IF NOT EXISTS delta.{};", _trino),
-    "duckdb": ('CREATE SCHEMA IF NOT EXISTS "{}";', _duckdb),
+DIALECTS: dict[str, tuple[Callable[[str], str], Callable[[str, CatalogEntry], str]]] = {
+    "spark": (lambda name: f"CREATE DATABASE IF NOT EXISTS {_in_backticks(name)};", _spark),
+    "databricks": (lambda name: f"CREATE SCHEMA IF NOT EXISTS {_in_backticks(name)};", _databricks),
+    "athena": (lambda name: f"CREATE DATABASE IF NOT EXISTS {_in_backticks(name)};", _athena),
+    "trino": (lambda name: f"CREATE SCHEMA IF NOT EXISTS {'.'.join(_trinos(name))};", _trino),
+    "duckdb": (lambda name: f"CREATE SCHEMA IF NOT EXISTS {_in_quotes(name)};", _duckdb),
 }
-"""Whose words -> the statement that makes the database, and the one of a table."""
+"""Whose words -> what makes the statement of a database, and the one of a table."""
 
 
 def statement(dialect: str, database: str, entry: CatalogEntry) -> str:
@@ -71,4 +73,4 @@ def statement(dialect: str, database: str, entry: CatalogEntry) -> str:
 
 def database_statement(dialect: str, database: str) -> str:
     """The statement that makes the database in a dialect."""
-    return DIALECTS[dialect][0].format(database)
+    return DIALECTS[dialect][0](database)

@@ -228,6 +228,10 @@ def _three_names(one: str, other: str, third: str) -> None:
 def _database_of_a_catalog(catalog: str, database: str) -> None:
     if catalog and not database:
         raise ValueError("needs catalog_database")
+    if catalog == "unity" and "." not in database:
+        raise ValueError("needs a catalog_database of the form catalog.schema")
+    if catalog in ("glue", "hive") and "." in database:
+        raise ValueError(f"a database of {catalog} is in no other: catalog_database should have no dot")
 
 
 def _where_glue_is_read(catalog: str, root: str) -> None:
@@ -238,10 +242,17 @@ def _where_glue_is_read(catalog: str, root: str) -> None:
 def _address_of_a_catalog(uri: str, catalog: str) -> None:
     if uri and not catalog:
         raise ValueError("has no effect without catalog")
-    if uri and catalog == "glue" and not re.fullmatch(ENDPOINT, uri):
-        raise ValueError("should be http://host:port or https://host:port with catalog = glue")
+    if catalog == "unity" and not uri:
+        raise ValueError("is needed with catalog = unity")
+    if uri and catalog in ("glue", "unity") and not re.fullmatch(ENDPOINT, uri):
+        raise ValueError(f"should be http://host:port or https://host:port with catalog = {catalog}")
     if uri and catalog == "hive" and not _METASTORES.fullmatch(uri):
         raise ValueError("should be thrift://host:port, of several with commas between")
+
+
+def _token_of_a_catalog(token_file: str, catalog: str) -> None:
+    if token_file and catalog != "unity":
+        raise ValueError("has no effect without catalog = unity")
 
 
 def _properties_of_delta(properties: Mapping[str, str]) -> None:
@@ -309,6 +320,7 @@ RULES = (
     SettingsRule("catalog", ("catalog", "catalog_database"), _database_of_a_catalog),
     SettingsRule("catalog", ("catalog", "table_root"), _where_glue_is_read),
     SettingsRule("catalog_uri", ("catalog_uri", "catalog"), _address_of_a_catalog),
+    SettingsRule("catalog_token_file", ("catalog_token_file", "catalog"), _token_of_a_catalog),
     SettingsRule("control_topic", ("control_topic", *_EXPORTED), _not_exported),
     SettingsRule("control_topic", ("control_topic", DERIVE), _not_of_a_job),
     SettingsRule("events_topic", ("events_topic", *_EXPORTED), _not_exported),

@@ -14,6 +14,7 @@ from exporter.core.columns import JsonText
 from exporter.core.seen import KEYS_KEPT
 from exporter.settings.values import (
     CRON_DEFAULT,
+    AbsolutePath,
     Archive,
     Beginning,
     Brokers,
@@ -159,14 +160,17 @@ class ScalarSettings(BaseModel):
     parquet_compression: Literal["", "zstd", "snappy", "gzip", "lz4", "none"] = Field(default="", examples=["snappy"])
     """Codec of data files, and of what maintenance makes of them; without it zstd, but snappy for files of a few KiB
     and for what maintenance makes."""
-    catalog: Literal["", "hive", "glue"] = Field(default="", examples=["hive"])
-    """Catalog in which the tables are registered beside the export: a Hive metastore (by Spark) or AWS Glue. It is
-    never waited for; what it misses is put right later."""
+    catalog: Literal["", "hive", "glue", "unity"] = Field(default="", examples=["hive"])
+    """Catalog in which the tables are registered beside the export: a Hive metastore (by Spark), AWS Glue or a Unity
+    Catalog. It is never waited for; what it misses is put right later."""
     catalog_database: Database = Field(default="", examples=["lake"])
     """Database of the catalog that gets the tables, called as their event types in lower case, with _ for all but
-    letters and digits."""
+    letters and digits. Of a Unity Catalog it is catalog.schema."""
     catalog_uri: str = Field(default="", examples=["thrift://metastore:9083"])
-    """Address of the Hive metastore, or of a Glue that is not AWS's own; without it what hive-site.xml or AWS says."""
+    """Address of the Hive metastore, of the Unity Catalog, or of a Glue that is not AWS's own; without it what
+    hive-site.xml or AWS says."""
+    catalog_token_file: AbsolutePath = Field(default="", examples=["/var/run/secrets/unity/token"])
+    """File with the bearer token of a Unity Catalog; it is read at each call, so that the token may change."""
 
     spark_master: Master = "local[*]"
     """Where Spark runs: local[*], local[<cores>], spark://host:port, k8s://https://host:port or yarn."""

@@ -175,7 +175,13 @@ WalTable = Annotated[
 ]
 ENDPOINT = r"https?://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?/?"
 Endpoint = Annotated[str, _matching(ENDPOINT, "should be http://host:port or https://host:port", True)]
-Database = Annotated[str, _matching("[a-z0-9_]{1,128}", "should have lower-case letters, digits and _ only", True)]
+Database = Annotated[
+    str,
+    _matching(
+        r"(?:[a-z0-9_]{1,128}\.)?[a-z0-9_]{1,128}", "should have lower-case letters, digits and _ only", True
+    ),
+]
+AbsolutePath = Annotated[str, _matching("/.+", "should be a path from / on", True)]
 Constants = Annotated[dict[str, Constant], BeforeValidator(_constants)]
 TextTable = Annotated[dict[str, str], BeforeValidator(_texts)]
 Host = Annotated[str, _matching("[A-Za-z0-9.:-]+", "should be an address or a host name, without a port")]

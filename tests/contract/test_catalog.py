@@ -1,4 +1,4 @@
-"""What a catalog does, whichever it is: the fake, a Hive metastore of its own, and Glue as moto plays it."""
+"""What a catalog does, whichever it is: the fake, a Hive metastore, Glue as moto plays it, Unity as a stand-in does."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from typing import Any
 
 import pytest
 
-from exporter.catalog.catalog import Catalog, CatalogEntry, register
+from exporter.catalog.catalog import Catalog, CatalogAddress, CatalogEntry, register
 from exporter.catalog.catalogs import CATALOGS
 from exporter.catalog.memory import MemoryCatalog
+from exporter.column.ddl import ddl_schema
 from exporter.stores.store import Store
 from tests.support.metastore import LocalMetastore
 from tests.support.services import fresh_name
+from tests.support.unity import unity
 
+DDL = "_kafka STRUCT<topic: STRING, offset: BIGINT>, id BIGINT, day DATE"
 COLUMNS = (("_kafka", "struct<topic:string,offset:bigint>"), ("id", "bigint"), ("day", "date"))
 
 
@@ -26,7 +29,15 @@ def metastore() -> Iterator[str]:
         yield server.uri
 
 
-KINDS = ["memory", "glue", pytest.param("hive", marks=pytest.mark.spark)]
+@pytest.fixture
+def main(tmp_path: Path) -> Iterator[CatalogAddress]:
+    """A catalog of a Unity Catalog, without a schema."""
+    with unity(tmp_path) as server:
+        server.catalogs["main"] = set()
+        yield CatalogAddress("main.lake", server.url, str(server.token_file))
+
+
+KINDS = ["memory", "glue", "unity", pytest.param("hive", marks=pytest.mark.spark)]
 
 
 @pytest.fixture(params=KINDS)
@@ -35,9 +46,12 @@ def catalog(request: pytest.FixtureRequest) -> Catalog:
     database = fresh_name("lake").replace("-", "_")
     if request.param == "glue":
         store: Store = request.getfixturevalue("s3")
-        return CATALOGS["glue"](database, store.options["endpoint"], None)
+        return CATALOGS["glue"](CatalogAddress(database, store.options["endpoint"]), None)
+    if request.param == "unity":
+        return CATALOGS["unity"](request.getfixturevalue("main"), None)
     if request.param == "hive":
-        return CATALOGS["hive"](database, request.getfixturevalue("metastore"), request.getfixturevalue("spark"))
+        at = CatalogAddress(database, request.getfixturevalue("metastore"))
+        return CATALOGS["hive"](at, request.getfixturevalue("spark"))
     return MemoryCatalog()
 
 
@@ -46,7 +60,7 @@ def entry(tmp_path: Path) -> CatalogEntry:
     """A table whose name in SQL would need quotes, in a folder that is there."""
     folder = tmp_path / "order"
     folder.mkdir()
-    return CatalogEntry("order", f"file://{folder}", COLUMNS)
+    return CatalogEntry("order", f"file://{folder}", ddl_schema(DDL))
 
 
 def test_a_table_is_made_once_and_found_under_its_name(catalog: Catalog, entry: CatalogEntry) -> None:
@@ -72,7 +86,7 @@ def test_a_name_that_stands_for_another_place_is_left_alone(catalog: Catalog, en
 def test_new_columns_are_told_where_a_catalog_keeps_columns(catalog: Catalog, entry: CatalogEntry) -> None:
     """Else the table's log is asked for them, and nothing is to be done."""
     register(catalog, entry)
-    wider = replace(entry, columns=(*COLUMNS, ("note", "string")))
+    wider = replace(entry, schema_json=ddl_schema(f"{DDL}, note STRING"))
     keeps = catalog.find("order").columns is not None  # type: ignore[union-attr]
     assert register(catalog, wider)[0] == ("updated" if keeps else "there")
     assert register(catalog, wider)[0] == "there"
@@ -83,7 +97,7 @@ def test_new_columns_are_told_where_a_catalog_keeps_columns(catalog: Catalog, en
 def test_spark_takes_what_is_in_a_metastore_for_a_delta_table(spark: Any, metastore: str, entry: CatalogEntry) -> None:
     """By its own eyes: an external table of Delta at that place; to drop it leaves the files."""
     database = fresh_name("lake").replace("-", "_")
-    catalog = CATALOGS["hive"](database, metastore, spark)
+    catalog = CATALOGS["hive"](CatalogAddress(database, metastore), spark)
     register(catalog, entry)
     (Path(entry.location.removeprefix("file://")) / "part-0.parquet").write_bytes(b"PAR1")
     jvm = spark._jvm

@@ -25,6 +25,7 @@ from tests.support.metastore import LocalMetastore
 from tests.support.places import Place
 from tests.support.processes import running
 from tests.support.services import fresh_name, produce
+from tests.support.unity import unity
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -103,6 +104,31 @@ def test_tables_stand_in_a_metastore_and_nobody_listens_is_told(
         assert {name: e.table(name).version() for name in NAMES} == versions
         (found,) = check_catalog(settings, lake)
         assert (found.level, found.says) == ("ok", "hive, database lake: 3 of 3 tables are registered")
+
+
+def test_tables_stand_in_a_unity_catalog(kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any) -> None:
+    """Each under its name in the schema, with its columns; no version of a table is written for it."""
+    root = tmp_path / "lake"
+    with unity(tmp_path) as server:
+        server.catalogs["main"] = set()
+        told = {"catalog_uri": server.url, "catalog_token_file": str(server.token_file)}
+        e = exported_to(kafka, topic(), root, catalog="unity", catalog_database="main.lake", **told)
+        e.run(spark)
+        versions = {name: e.table(name).version() for name in NAMES}
+        settings, lake = e.settings(), e.lake(spark)
+        assert {one.outcome for _, one in register_all(settings, lake)} <= {"made", "there"}  # type: ignore[union-attr]
+        (found,) = check_catalog(settings, lake)
+        assert (found.level, found.says) == ("ok", "unity, database main.lake: 3 of 3 tables are registered")
+        assert {name: table["storage_location"] for name, table in server.tables.items()} == {
+            f"main.lake.{name}": f"file://{e.folder(event_type)}" for event_type, name in NAMES.items()
+        }
+        columns = server.tables["main.lake.order"]["columns"]
+        assert [one["name"] for one in columns] == ["_kafka", "_event_time", "id", "amount", "note", "_rescued", "day"]
+        server.token = "another"
+        (found,) = check_catalog(settings, lake)
+        assert found.level == "warn" and "HTTP 401 UNAUTHENTICATED" in found.says
+    assert {name: e.table(name).version() for name in NAMES} == versions
+    naive.assert_each_once(e)
 
 
 READ = """

@@ -1,4 +1,4 @@
-"""A server of a test's own that answers what is posted to it."""
+"""A server of a test's own that answers what is posted to it, or asked."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 Answer = Callable[[str, Mapping[str, str]], tuple[int, str]]
-"""The text that was posted, and its headers -> status, and the text to give."""
+"""The text that was posted, if any, and its headers -> status, and the text to give."""
 
 
 @contextmanager
@@ -19,7 +19,7 @@ def answering(answer: Answer, certificate: Path | None = None) -> Iterator[str]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            text = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            text = self.rfile.read(int(self.headers["Content-Length"] or 0)).decode()
             status, told = answer(text, self.headers)
             body = told.encode()
             self.send_response(status)
@@ -27,6 +27,8 @@ def answering(answer: Answer, certificate: Path | None = None) -> Iterator[str]:
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
+
+        do_GET = do_POST
 
         def log_message(self, format: str, *args: object) -> None:
             pass

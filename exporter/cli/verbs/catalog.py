@@ -21,7 +21,7 @@ from exporter.text import escaped
 @click.option("--types", default="", metavar="A,B", help="Only the tables of these event types.")
 @click.option("--apply", is_flag=True, help="Register them in the catalog that the settings name, now.")
 @FORMAT
-@with_settings(LAKE | {"catalog", "catalog_database", "catalog_uri"})
+@with_settings(LAKE | {"catalog", "catalog_database", "catalog_uri", "catalog_token_file"})
 def catalog(dialect: str, types: str, apply: bool, output: Output, load: Loading) -> None:
     """The statements that register the tables in a catalog, for one that tasks do not reach. Needs no broker."""
     from exporter.operate.catalog import left_out, register_all, statements

@@ -15,6 +15,7 @@ from exporter.catalog.hive_types import hive_columns
 from exporter.catalog.memory import MemoryCatalog
 from exporter.catalog.names import catalog_name, clashes
 from exporter.catalog.statements import DIALECTS, database_statement, statement
+from exporter.column.spark_json import struct_of
 
 ENTRY = CatalogEntry("order_placed", "s3a://bucket/it's/Order~2EPlaced")
 
@@ -66,7 +67,7 @@ def test_columns_are_told_in_hives_words() -> None:
         "variant": "string",
     }  # fmt: skip
     fields = [{"name": kind, "type": kind} for kind in types] + [{"name": "nested", "type": nested}]
-    told = hive_columns(json.dumps({"type": "struct", "fields": fields}))
+    told = hive_columns(struct_of(json.dumps({"type": "struct", "fields": fields})))
     assert told == (*types.items(), ("nested", "struct<x:bigint,y:array<map<string,decimal(3,1)>>>"))
 
 
@@ -86,6 +87,18 @@ def test_each_engine_is_told_in_its_own_words() -> None:
     }  # fmt: skip
     assert statement("spark", "", ENTRY).startswith("CREATE TABLE IF NOT EXISTS `order_placed` USING")
     assert database_statement("trino", "lake") == "CREATE SCHEMA IF NOT EXISTS delta.lake;"
+
+
+def test_a_database_may_be_in_a_catalog() -> None:
+    """As a Unity Catalog has it: each part of its name by itself."""
+    table = CatalogEntry("t", "s3://b/t")
+    for name in DIALECTS:
+        told = f"{database_statement(name, 'main.lake')} {statement(name, 'main.lake', table)}"
+        assert "main.lake`" not in told and 'main.lake"' not in told
+    assert "EXISTS `main`.`lake`.`t`" in statement("databricks", "main.lake", table)
+    assert database_statement("databricks", "main.lake") == "CREATE SCHEMA IF NOT EXISTS `main`.`lake`;"
+    assert statement("trino", "main.lake", table).startswith("CALL main.system.register_table(schema_name => 'lake',")
+    assert database_statement("trino", "main.lake") == "CREATE SCHEMA IF NOT EXISTS main.lake;"
 
 
 def test_a_place_of_odd_letters_is_a_text_to_each_engine() -> None:

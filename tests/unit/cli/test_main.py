@@ -37,7 +37,7 @@ TAKES = {
     "repair": VERDICTS | LOG | CODEC | {"first_position", "type_widening"}, "infer": INFERRED, "schema": LAKE,
     "derive run": LAKE | CODEC | {"derive_cron", "give_up_secs", "stop_budget_secs"},
     "derive plan": LAKE, "derive status": LAKE, "derive audit": LAKE,
-    "catalog": LAKE | {"catalog", "catalog_database", "catalog_uri"},
+    "catalog": LAKE | {"catalog", "catalog_database", "catalog_uri", "catalog_token_file"},
 }  # fmt: skip
 
 VERB_FILES = [path for path in sorted(Path(verbs.__path__[0]).glob("*.py")) if path.stem != "__init__"]

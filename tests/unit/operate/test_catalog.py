@@ -55,7 +55,7 @@ class Tables:
 @pytest.fixture
 def catalog(monkeypatch: pytest.MonkeyPatch) -> MemoryCatalog:
     made = MemoryCatalog()
-    monkeypatch.setitem(CATALOGS, "hive", lambda database, uri, session: made)
+    monkeypatch.setitem(CATALOGS, "hive", lambda at, session: made)
     return made
 
 

@@ -286,6 +286,12 @@ def test_a_word_that_cannot_be_chosen_is_refused_with_those_that_can(name: str) 
         ("catalog = 'hive'\ncatalog_database = 'lake'\ncatalog_uri = 'm:9083'", "should be thrift://host:port"),
         ("catalog = 'hive'\ncatalog_database = 'lake'\ncatalog_uri = 'http://m:9083'", "should be thrift://host:port"),
         ("catalog = 'glue'\ncatalog_database = 'lake'\ncatalog_uri = 'thrift://m:1'", "should be http://host:port"),
+        ("catalog = 'hive'\ncatalog_database = 'main.lake'", "a database of hive is in no other"),
+        ("catalog = 'unity'\ncatalog_database = 'lake'", "needs a catalog_database of the form catalog.schema"),
+        ("catalog = 'unity'\ncatalog_database = 'main.lake'", "is needed with catalog = unity"),
+        ("catalog = 'unity'\ncatalog_database = 'a.b'\ncatalog_uri = 'm:1'", "should be http://host:port"),
+        ("catalog_token_file = '/token'", "no effect without catalog = unity"),
+        ("catalog_token_file = 'token'", "should be a path from / on"),
     ],
 )
 def test_a_value_that_cannot_be_meant_is_refused(line: str, reason: str) -> None:
@@ -809,7 +815,7 @@ def test_the_example_loads_and_shows_the_defaults() -> None:
     assert {name for name in SCALARS if full.origin(name) == "default"} == {
         "app", "topics_pattern", "partitions", "key_column", "headers_column", "timestamp_type_column", "wal_table",
         "wal_mode", "wal_endpoint", "s3_endpoint", "s3_region", "parquet_compression", "catalog", "catalog_database",
-        "catalog_uri", "driver_host", "worker_python", "worker_archive",
+        "catalog_uri", "catalog_token_file", "driver_host", "worker_python", "worker_archive",
         "derive_cron", "control_topic", "events_topic", "events_webhook",
     }  # fmt: skip
 
