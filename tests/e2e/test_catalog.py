@@ -109,6 +109,7 @@ def test_tables_stand_in_a_metastore_and_nobody_listens_is_told(
 def test_tables_stand_in_a_unity_catalog(kafka: str, topic: Callable[..., str], tmp_path: Path, spark: Any) -> None:
     """Each under its name in the schema, with its columns; no version of a table is written for it."""
     root = tmp_path / "lake"
+    root.mkdir()
     with unity(tmp_path) as server:
         server.catalogs["main"] = set()
         told = {"catalog_uri": server.url, "catalog_token_file": str(server.token_file)}
