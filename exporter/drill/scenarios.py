@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from exporter.drill import coordinated, crowd, derived, kills, mishaps, outages, registry, soak, store, streams
+from exporter.drill import (
+    coordinated,
+    crowd,
+    derived,
+    kills,
+    lifetimes,
+    mishaps,
+    outages,
+    registry,
+    soak,
+    store,
+    streams,
+)  # fmt: skip
 from exporter.drill.run import Run
 
 COMPACTED = {"cleanup.policy": "compact", "segment.ms": "2000", "min.cleanable.dirty.ratio": "0.01"}
@@ -67,6 +79,7 @@ _ALL = (
     Scenario("registry", registry.registry),
     Scenario("derived", derived.derived),
     Scenario("derived-rewound", derived.derived_rewound),
+    Scenario("lifetimes", lifetimes.lifetimes),
     Scenario("coordinated", coordinated.coordinated),
     Scenario("coordinated-lossy", coordinated.lossy),
     Scenario("coordinated-topic", coordinated.topic_deleted),
