@@ -79,8 +79,7 @@ class Run:
         self.environment: dict[str, str] = {}
         self.prelude = ""
         self.records_leave = False
-        self.gone: set[str] = set()
-        self.left_out: set[str] = set()
+        self.gone, self.left_out = set[str](), set[str]()
         """What keys note of records whose rows may be gone, and of those whose rows must be."""
         self.made_topics: dict[str, str] = {}
         """Topics that tasks make, each with its group; they go with the run's own."""
@@ -252,9 +251,8 @@ class Run:
         """
         self.look()
         wanted = dict(self.plain_topic.read(again=self.records_leave))
-        noted = self.plain_topic.noted.items()
-        wanted |= {place: "" for place, note in noted if note in self.left_out}
-        gone = {place for place, note in noted if note in self.gone}
+        wanted |= dict.fromkeys(self.plain_topic.noted_as(self.left_out), "")
+        gone = self.plain_topic.noted_as(self.gone)
         found = list(problems(wanted, self.lake, self.app, self.topic, through, self.records_leave, gone))
         self.record.checks += 1
         if found:

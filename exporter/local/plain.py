@@ -7,7 +7,7 @@ the start of the next.
     order               a row of one table
     all+large           a row in each of two; dead_letters twice: two dead letters
     all+-large          a row of the one, and the other's filter leaves it out, which that one's commits have to count
-    all+large|xyz       what follows is of no account, but for who asks for it (PlainTopic.noted)
+    all+large|xyz       what follows is of no account, but for who asks for it (PlainTopic.noted_as)
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ class PlainTopic:
         self._options = options
         self._topic = topic
         self.wanted: dict[Place, str] = {}
-        self.noted: dict[Place, str] = {}
+        self._noted: dict[Place, str] = {}
         """What stands behind the `|` in a key, of those that have one."""
         self.sent_at: dict[Place, float] = {}
         """Kafka timestamp of each, seconds since 1970."""
@@ -222,7 +222,7 @@ class PlainTopic:
         """Read on to the ends of now. again: from the start, where records may have gone. Raises FoundProblem."""
         if again:
             self.wanted.clear()
-            self.noted.clear()
+            self._noted.clear()
             self.sent_at.clear()
             self._next.clear()
         consumer = KafkaConsumer(**self._options, isolation_level="read_committed", enable_auto_commit=False)
@@ -242,12 +242,16 @@ class PlainTopic:
                         key = (record.key or b"?").decode("utf-8", "replace")
                         self.wanted[record.partition, record.offset], _, note = key.partition("|")
                         if note:
-                            self.noted[record.partition, record.offset] = note
+                            self._noted[record.partition, record.offset] = note
                         self.sent_at[record.partition, record.offset] = record.timestamp / 1000
             self._next = {tp.partition: max(consumer.position(tp), ends[tp]) for tp in tps}
         finally:
             consumer.close()
         return self.wanted
+
+    def noted_as(self, notes: Collection[str]) -> set[Place]:
+        """Where the records stand of whose keys these are the notes, as far as they are read."""
+        return {place for place, note in self._noted.items() if note in notes}
 
 
 def problems(
