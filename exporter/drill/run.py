@@ -250,8 +250,7 @@ class Run:
         The tables first: what a task commits while the topic is read may be of records that came after that.
         """
         self.look()
-        wanted = dict(self.plain_topic.read(again=self.records_leave))
-        wanted |= dict.fromkeys(self.plain_topic.noted_as(self.left_out), "")
+        wanted = self.plain_topic.read(again=self.records_leave, but=self.left_out)
         gone = self.plain_topic.noted_as(self.gone)
         found = list(problems(wanted, self.lake, self.app, self.topic, through, self.records_leave, gone))
         self.record.checks += 1

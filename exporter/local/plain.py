@@ -218,8 +218,10 @@ class PlainTopic:
         """Kafka timestamp of each, seconds since 1970."""
         self._next: dict[int, int] = {}
 
-    def read(self, again: bool = False) -> dict[Place, str]:
-        """Read on to the ends of now. again: from the start, where records may have gone. Raises FoundProblem."""
+    def read(self, again: bool = False, but: Collection[str] = ()) -> Mapping[Place, str]:
+        """Read on to the ends of now. again: from the start, where records may have gone. but: notes of keys whose
+        records belong nowhere. Raises FoundProblem.
+        """
         if again:
             self.wanted.clear()
             self._noted.clear()
@@ -247,7 +249,7 @@ class PlainTopic:
             self._next = {tp.partition: max(consumer.position(tp), ends[tp]) for tp in tps}
         finally:
             consumer.close()
-        return self.wanted
+        return {**self.wanted, **dict.fromkeys(self.noted_as(but), "")} if but else self.wanted
 
     def noted_as(self, notes: Collection[str]) -> set[Place]:
         """Where the records stand of whose keys these are the notes, as far as they are read."""
