@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -13,14 +13,23 @@ Answer = Callable[[str, Mapping[str, str]], tuple[int, str]]
 """The text that was posted, if any, and its headers -> status, and the text to give."""
 
 
+Serve = Callable[[str, str, str, Mapping[str, str]], tuple[int, str]]
+"""The method and the path first, then as Answer."""
+
+
+def answering(answer: Answer, certificate: Path | None = None) -> AbstractContextManager[str]:
+    """As serving(), whatever the path."""
+    return serving(lambda method, path, text, headers: answer(text, headers), certificate)
+
+
 @contextmanager
-def answering(answer: Answer, certificate: Path | None = None) -> Iterator[str]:
+def serving(serve: Serve, certificate: Path | None = None) -> Iterator[str]:
     """Its URL; it listens inside the block. certificate: PEM file with its key; without one it speaks no TLS."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             text = self.rfile.read(int(self.headers["Content-Length"] or 0)).decode()
-            status, told = answer(text, self.headers)
+            status, told = serve(self.command, self.path, text, self.headers)
             body = told.encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")

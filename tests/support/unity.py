@@ -6,14 +6,14 @@ It knows one administrator, by a token. A name is in lower case; what is require
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+
+from tests.support.posted import serving
 
 API = "/api/2.1/unity-catalog"
 TYPES = frozenset(
@@ -103,30 +103,15 @@ def unity(folder: Path) -> Iterator[UnityStandIn]:
     served = UnityStandIn("token-of-an-administrator", folder / "token")
     served.token_file.write_text(f"{served.token}\n")
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            text = self.rfile.read(int(self.headers["Content-Length"] or 0))
-            try:
-                if self.headers["Authorization"] != f"Bearer {served.token}":
-                    _refuse(401, "UNAUTHENTICATED")
-                path = urlsplit(self.path).path
-                told = served.answer(self.command, path.removeprefix(API), json.loads(text) if text else None)
-                status = 200
-            except Refused as refused:
-                status, told = refused.status, {"error_code": refused.code, "message": "refused"}
-            body = json.dumps(told).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def serve(method: str, path: str, text: str, headers: Mapping[str, str]) -> tuple[int, str]:
+        try:
+            if headers["Authorization"] != f"Bearer {served.token}":
+                _refuse(401, "UNAUTHENTICATED")
+            asked = json.loads(text) if text else None
+            return 200, json.dumps(served.answer(method, urlsplit(path).path.removeprefix(API), asked))
+        except Refused as refused:
+            return refused.status, json.dumps({"error_code": refused.code, "message": "refused"})
 
-        do_GET = do_POST
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
-        threading.Thread(target=listening.serve_forever, daemon=True).start()
-        served.url = f"http://127.0.0.1:{listening.server_port}"
+    with serving(serve) as url:
+        served.url = url
         yield served
-        listening.shutdown()
