@@ -13,6 +13,7 @@ from exporter.faults import VARIABLE, Fault
 from exporter.kafka.topics import FirstPosition
 from exporter.lake.lake import Lake
 from exporter.operate.maintain.maintain import Maintenance, MaintenanceLimits
+from exporter.operate.maintain.rewriting import Rewriting
 from exporter.operate.repair.repair import repair
 from tests.support.lakes import DDL, Export, Exports, Record, event
 
@@ -81,3 +82,26 @@ def test_rows_that_are_too_old_go_and_no_audit_misses_them(
     assert left(e)[0] == [0, 1, 6, 7] and e.proven(spark).aged == 4
     assert turn(e, spark) == {"order": "done"}
     assert left(e)[0] == [1, 7] and e.proven(spark).aged == 6
+
+
+def test_what_comes_to_an_old_day_meanwhile_is_in_nobody_s_way(
+    exports: Exports, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clocks that are always wrong do not hold retention up: what was seen goes, the rest in the next turn."""
+    e = exports(types={"order": DDL["order"]})
+    old = TODAY - timedelta(days=70)
+    e.send({0: [event("order", 0, at=old, stamp=old)]})
+    e.run(spark)
+    commit = Rewriting.commit
+
+    def after_a_late_one(self: Rewriting, *said: Any, **more: Any) -> None:
+        e.send({0: [event("order", 1, at=old, stamp=old)]})
+        e.run(spark)
+        commit(self, *said, **more)
+
+    with monkeypatch.context() as late:
+        late.setattr(Rewriting, "commit", after_a_late_one)
+        assert turn(e, spark) == {"order": "done"}
+    assert e.offsets("order") == [1] and e.proven(spark).aged == 1
+    assert turn(e, spark) == {"order": "done"}
+    assert e.offsets("order") == [] and e.proven(spark).aged == 2

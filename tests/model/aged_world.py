@@ -1,16 +1,17 @@
 """The world of rows that grow too old (AGED, protocol 4.14): maintenance that dies anywhere, RESTORE, and late records.
 
-What runs is the exporter's own Aging; its two effects, the bound's commit and the DELETE, are played here, each in a
-step of its own: between them everybody else moves, or the process dies. Audited is every state, by the audit's own
-question (has_aged), of records that the audit reads with their own times.
+What runs is the exporter's own Aging; its effects, the bound's commit, a look at the table and the commit that takes
+out what was seen, are played here, each in a step of its own: between them everybody else moves, or the process dies.
+Audited is every state, by the audit's own question (has_aged), of records that the audit reads with their own times.
 
-    Turn    of a maintenance: (), or (version that it has read, day of its clock, effects done)
+    Turn    of a maintenance: (), or (version that it has read, day of its clock, effects done, version it looked at)
     World   (day of the clock, offsets that are committed, versions, RESTOREs left)
             versions: (offsets with a live row, bound or None) of each; the newest is the table
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
@@ -44,9 +45,9 @@ class AgedScope:
 
 
 class _Waits(BaseException):
-    """An effect has no answer yet. asked: the bound, a day. fenced: whether the bound has to be as it was read."""
+    """An effect has no answer yet. asked: the bound, a day, or offsets. fenced: only if the bound is as it was."""
 
-    def __init__(self, effect: str, asked: int, fenced: bool) -> None:
+    def __init__(self, effect: str, asked: Any, fenced: bool) -> None:
         super().__init__(effect)
         self.effect, self.asked, self.fenced = effect, asked, fenced
 
@@ -56,26 +57,28 @@ class _Table:
 
     event_type = TABLE
 
-    def __init__(self, done: int, rows: State) -> None:
-        """done: effects. rows: the days of its live ones; each has a file."""
-        self.left = done
-        self.sizes = {DAY.at(FIRST_DAY + timedelta(days=day)): [1] for day in rows}
+    def __init__(self, done: int, seen: Any) -> None:
+        """done: effects. seen: the table as it was looked at, once it was."""
+        self.left, self._seen = done, seen
 
-    def effect(self, name: str, day: int, fenced: bool = False) -> None:
+    def effect(self, name: str, asked: Any, fenced: bool = False) -> None:
         if not self.left:
-            raise _Waits(name, day, fenced)
+            raise _Waits(name, asked, fenced)
         self.left -= 1
 
-    def commands(self) -> Any:
-        return SimpleNamespace(delete=lambda day: self.effect("delete", day))
+    def view(self) -> Any:
+        self.effect("look", ())
+        return self._seen
 
 
-class _Aging(Aging):
-    """The real one; what is true of old rows is a day, not a column of Spark."""
+class _Rewriting:
+    """Plays the commit that takes files out, each of which is named by its offset."""
 
-    @property
-    def _rows(self) -> Any:  # type: ignore[override]
-        return _day_of(self.bound)
+    def __init__(self, lake: Any, table: _Table, view: Any) -> None:
+        self._table = table
+
+    def commit(self, paths: list[str], rows: None, action: str, partition: str, tags: None) -> None:
+        self._table.effect("delete", tuple(map(int, paths)))
 
 
 def _said(table: Any, change: Any, expect: Any) -> int:
@@ -86,7 +89,8 @@ def _said(table: Any, change: Any, expect: Any) -> int:
 
 STUBS: tuple[tuple[Any, str, Any], ...] = (
     (aging, "commit_or_moved", _said),
-    (aging, "live_sizes", lambda table, view: table.sizes),
+    (aging, "live_files", lambda table, view: view.files),
+    (aging, "Rewriting", _Rewriting),
 )
 
 
@@ -108,7 +112,7 @@ class AgedWorld(SharedSteps):
             yield from self._others(process, world)
             return
         if process == NO_TURN:
-            begun = (len(world[2]) - 1, world[0], 0)
+            begun = (len(world[2]) - 1, world[0], 0, 0)
             if self._waits(begun, world) is not None:
                 yield "a turn begins", begun, world
             return
@@ -118,14 +122,21 @@ class AgedWorld(SharedSteps):
             raise RuntimeError(f"{process} waits for nothing")
         day, committed, versions, restores = world
         rows, bound = versions[-1]
-        if waits.fenced and bound != versions[process[0]][1]:
-            yield f"{waits.effect} day {waits.asked} is refused", NO_TURN, world
+        at, clock, done, seen = process
+        is_gone = waits.effect == "delete" and not {*waits.asked} <= {*rows}
+        if is_gone or (waits.fenced and bound != versions[at][1]):
+            yield f"{waits.effect} {waits.asked} is refused", NO_TURN, world
             return
-        made = (rows, waits.asked) if waits.effect == "say" else (self._left(rows, waits.asked), bound)
-        after = (process[0], process[1], process[2] + 1)
-        world = (day, committed, (*versions, made), restores)
+        if waits.effect == "look":
+            seen = len(versions) - 1
+        elif waits.effect == "say":
+            world = (day, committed, (*versions, (rows, waits.asked)), restores)
+        else:
+            left = tuple(offset for offset in rows if offset not in waits.asked)
+            world = (day, committed, (*versions, (left, bound)), restores)
+        after = (at, clock, done + 1, seen)
         ends = self._waits(after, world) is None
-        yield f"{waits.effect} day {waits.asked}", NO_TURN if ends else after, world
+        yield f"{waits.effect} {waits.asked}", NO_TURN if ends else after, world
 
     def _others(self, process: State, world: State) -> Iterator[Step]:
         day, committed, versions, restores = world
@@ -150,18 +161,27 @@ class AgedWorld(SharedSteps):
 
     def _waits(self, process: State, world: State) -> _Waits | None:
         """The effect that the turn has come to; None if it has nothing to do, or has ended."""
-        at, day, done = process
-        rows, bound = world[2][at]
-        table = _Table(done, tuple(int(self.scope.log[offset]) for offset in rows))
-        view = SimpleNamespace(version=at, transactions=_transactions(bound), partition_columns=("day",), properties={})
-        lake = SimpleNamespace(app=APP)
-        turn = _Aging(lake, table, view, FIRST_DAY + timedelta(days=day, hours=12), self.scope.kept)  # type: ignore[arg-type]
+        at, day, done, seen = process
+        table: Any = _Table(done, self._view(world, seen))
+        lake: Any = SimpleNamespace(app=APP)
+        now = FIRST_DAY + timedelta(days=day, hours=12)
+        turn = Aging(lake, table, self._view(world, at), now, self.scope.kept)
         try:
             if turn.files() is not None:
                 turn.apply()
         except _Waits as waits:
             return waits
         return None
+
+    def _view(self, world: State, at: int) -> Any:
+        """The table at a version; each record has a file."""
+        rows, bound = world[2][at]
+        files: dict[Any, list[dict[str, Any]]] = defaultdict(list)
+        for offset in rows:
+            day = FIRST_DAY + timedelta(days=int(self.scope.log[offset]))
+            files[DAY.at(day)].append({"path": str(offset), "size": 1})
+        told = {"version": at, "transactions": _transactions(bound), "partition_columns": ("day",), "properties": {}}
+        return SimpleNamespace(**told, files=files)
 
     # -- invariants
 

@@ -39,12 +39,12 @@ class Rewriting:
     def commit(
         self,
         paths: Collection[str],
-        rows: DataFrame,
+        rows: DataFrame | None,
         action: str,
         partition: str,
         tags: Mapping[str, str] | None = NO_TAGS,
     ) -> None:
-        """Write the rows and put them in the files' place. Raises Moved, ExporterError.
+        """Write the rows, if there are any, and put them in the files' place. Raises Moved, ExporterError.
 
         tags: of the new files; None where they have not all rows of the former ones.
         """
