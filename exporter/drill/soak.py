@@ -5,6 +5,7 @@ What it looks for is what short drills cannot see: memory that grows, warnings t
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import statistics
@@ -52,6 +53,9 @@ and glibc keeps no pool of freed memory for each of the many threads."""
 CONFIG = {"message.timestamp.after.max.ms": str(2**63 - 1), "max.message.bytes": "20000000"}
 """Of its topic: hostile records have any timestamp and any size."""
 ROLLS: Mapping[str, Any] = {"roll_age_max_secs": 20.0, "roll_records_max": 200_000, "carried_bytes_max": 8 << 20}
+OFTEN = {"table_properties": {"delta.checkpointInterval": "20"}}
+"""Each table has its first checkpoints in the first quarter, as one of a long life has many: who reads the first one
+takes more memory from then on. At the usual interval of 100 they come in the second quarter."""
 EXPLAINED: Mapping[str, str] = {
     "commit_refused": "a partition came back to a member while its last owner's commit was under way",
     "outage_seen": "the broker pauses for its own garbage or to roll a segment, with both cores taken",
@@ -70,6 +74,7 @@ def soak(run: Run) -> None:
     """
     minutes = run.size.minutes or MINUTES
     run.types, run.scalars = dict(hostile.TYPES), {**run.scalars, **ROLLS}
+    run.sections = {**run.sections, **OFTEN}
     run.environment |= STEADY
     load = run.load(hostile.mixed, PER_SEC)
     member = run.start()
@@ -83,6 +88,7 @@ def soak(run: Run) -> None:
         sender.close()
     load.stop()
     run.stop(member)
+    (run.folder / "weights.json").write_text(json.dumps(scales.series()), "utf-8")
     run.record.figures = {"minutes": minutes, "memory_mib": scales.quarters(), "warnings": dict(warnings(run.tasks))}
     run.finish()
     judge(run.record.figures)
@@ -167,6 +173,10 @@ class Scales:
     def quarters(self) -> dict[str, tuple[float, ...]]:
         """Kind of process, and the heap -> MiB of each quarter."""
         return quarters(self._weights)
+
+    def series(self) -> list[tuple[float, dict[str, float]]]:
+        """Each time that they were weighed: its share of the whole time, and kind of process -> MiB."""
+        return [(round(at, 4), {kind: _mib(kind, [size]) for kind, size in one.items()}) for at, one in self._weights]
 
 
 def quarters(weights: Sequence[tuple[float, Mapping[str, int]]]) -> dict[str, tuple[float, ...]]:
