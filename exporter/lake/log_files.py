@@ -62,6 +62,12 @@ def newest_version(table: Store) -> int | None:
         return None
 
 
+def versions(table: Store) -> list[int]:
+    """The version of each file of a log that is of one: a number for each file. Raises OSError."""
+    digits = (name[:VERSION_DIGITS] for name in table.names(LOG_FOLDER))
+    return [int(one) for one in digits if len(one) == VERSION_DIGITS and one.isdigit()]
+
+
 def is_there(table: Store) -> bool:
     """Whether anything stands where the log of a table would be, be it a file. Raises OSError."""
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 RETENTION_DEFAULT = "interval 1 week"
+LOG_RETENTION_DEFAULT = "interval 30 days"
 COMMIT_SECS_MAX = 3600.0
 """A staged file that is young enough when its commit begins is named in the log so much later at most."""
 

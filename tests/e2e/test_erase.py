@@ -18,7 +18,7 @@ from exporter.faults import Fault
 from exporter.kafka.topics import FirstPosition
 from exporter.lake.lake import Lake
 from exporter.operate.erase import run as erasing
-from exporter.operate.erase.run import FoundSubject
+from exporter.operate.erase.run import ErasureStatus, FoundSubject
 from exporter.operate.maintain.maintain import Maintenance, MaintenanceLimits
 from exporter.operate.repair.repair import repair
 from tests.support.lakes import Crash, Export, Exports, Record, bad, event, struck, wait_until
@@ -57,6 +57,13 @@ def erased(e: Export, spark: Any, monkeypatch: pytest.MonkeyPatch, apply: bool =
     with monkeypatch.context() as ours:
         ours.setattr("exporter.operate.maintain.run.open_lake", lambda settings: e.lake(Kept(spark)))
         return erasing.erase(e.settings(), SUBJECT, apply, lambda step: None)
+
+
+def status(e: Export, spark: Any, monkeypatch: pytest.MonkeyPatch) -> ErasureStatus:
+    """`exporter erase --status`, in the session of the tests."""
+    with monkeypatch.context() as ours:
+        ours.setattr("exporter.operate.maintain.run.open_lake", lambda settings: e.lake(Kept(spark)))
+        return erasing.status(e.settings())
 
 
 def turn(e: Export, spark: Any) -> list[tuple[str, str]]:
@@ -100,6 +107,7 @@ def test_nothing_of_a_subject_is_left_and_nothing_brings_it_back(
     with struck(f"{Fault.AFTER_ERASURE.value}:raise", Crash), monkeypatch.context() as ours:
         erased(e, spark, ours)
     assert ids(e) == [*range(10)] and e.proven(spark).erased == 0
+    assert {one.table: one.rows for one in status(e, spark, monkeypatch).tables} == dry.rows
     with struck(f"{Fault.AFTER_ERASING.value}@order:raise", Crash):
         turn(e, spark)
     assert e.proven(spark).once + e.proven(spark).erased == 10
@@ -129,7 +137,16 @@ def test_nothing_of_a_subject_is_left_and_nothing_brings_it_back(
     assert {1, 2} <= {*ids(e)} and turn(e, spark) == [("order", "done")]
     assert ids(e) == [*left, 10] and e.proven(spark).erased == 6
 
+    left_over = {one.table: one for one in status(e, spark, monkeypatch).tables}
+    assert {name for name, one in left_over.items() if one.files} == {"order", "click", "payment", DEAD_LETTERS}
+    assert all(one.rows == 0 and one.log_files for one in left_over.values())
+    spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    spark.sql(f"VACUUM {e.sql_name('order')} RETAIN 0 HOURS")
+    (order,) = (one for one in status(e, spark, monkeypatch).tables if one.table == "order")
+    assert order.files == 0 and order.log_files
     _forget(e, spark)
+    over = status(e, spark, monkeypatch)
+    assert over.is_over and over.erasures == 1 and over.topics == {e.topic: 6}
     words = [b"customer': '4711'", b"buyer': 4711", b"'Ann'", b'"Ann"', b"id\\\":4711", b'"customer":4711']
     assert grep(e.root / "lake", words) == []
 

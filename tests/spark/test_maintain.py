@@ -160,6 +160,19 @@ def test_a_retention_that_could_reach_what_may_still_be_committed_is_refused(
     assert typed(lake, monkeypatch, "--schedule").exit_code == 2
 
 
+def test_a_person_may_give_the_retention(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shorter than the table says, and never so short that a file could go which may still be committed."""
+    two_files(lake, "order", CLOSED)
+    old, waiting = staged(lake, "order", 10, 19, aged_days=2), staged(lake, "order", 20, 29)
+    given = ("--apply", "--vacuum-hours", "24")
+    assert "vacuum" not in typed(lake, monkeypatch, "--apply").stdout
+    refused = typed(lake, monkeypatch, *given, scalars="roll_age_max_secs = 43_200")
+    assert "--vacuum-hours = interval 24 hours is not longer" in refused.stdout and old.path in on_disk(lake, "order")
+    assert typed(lake, monkeypatch, *given).exit_code == 0
+    assert old.path not in on_disk(lake, "order") and waiting.path in on_disk(lake, "order")
+    assert contents(lake, "order")[0] == list(range(10))
+
+
 def test_a_vacuum_that_would_take_entries_of_the_log_is_not_begun(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, TextIO
 
@@ -15,31 +16,47 @@ from exporter.cli.verbs.maintain import tell_steps
 from exporter.errors import ConfigError
 
 if TYPE_CHECKING:
-    from exporter.operate.erase.run import FoundSubject
+    from exporter.operate.erase.run import ErasureStatus, FoundSubject
     from exporter.operate.maintain.step import MaintenanceStep
 
 
 @click.command()
 @click.option(
-    "--subject-column", "columns", multiple=True, required=True, metavar="PATH",
+    "--subject-column", "columns", multiple=True, metavar="PATH",
     help="Where it stands: a column, or a field of one, dotted; may be repeated.",
 )  # fmt: skip
 @click.option(
-    "--values", type=click.File(encoding="utf-8"), required=True, help="File of what is looked for there, one a line."
+    "--values", type=click.File(encoding="utf-8"), help="File of what is looked for there, one a line."
 )
 @click.option("--apply", is_flag=True, help="Do it; without it nothing is written.")
+@click.option("--status", is_flag=True, help="Only what is left of earlier erasures, in files, logs and topics.")
 @click.option("--rebuild", is_flag=True, help="Then make the derived tables anew, of what the tables have by then.")
 @FORMAT
 @with_settings(LAKE | MAINTAINED | DERIVED | CODEC)
 def erase(
-    columns: Sequence[str], values: TextIO, apply: bool, rebuild: bool, output: Output, load: Loading
+    columns: Sequence[str],
+    values: TextIO | None,
+    apply: bool,
+    status: bool,
+    rebuild: bool,
+    output: Output,
+    load: Loading,
 ) -> None:
     """Take all records of a person out of the tables, while tasks go on; nothing brings them back, a rewind neither."""
     from exporter.core.subject import DataSubject
     from exporter.derive.jobs import made_from
     from exporter.derive.verbs import How, run_jobs
     from exporter.operate.erase.run import erase as run_erase
+    from exporter.operate.erase.run import status as run_status
 
+    if status:
+        if columns or values or apply or rebuild:
+            raise click.UsageError("--status stands alone")
+        left = run_status(load())
+        output.show({**asdict(left), "is_over": left.is_over}, lambda text: _tell_left(left, text))
+        return
+    if not columns or values is None:
+        raise click.UsageError("--subject-column and --values say who is to be erased; or --status")
     subject = DataSubject(tuple(tuple(one.split(".")) for one in columns), frozenset(_texts(values)))
 
     def told(step: MaintenanceStep) -> None:
@@ -81,3 +98,23 @@ def _tell(found: FoundSubject, jobs: Sequence[str], text: TextOutput) -> None:
         text.note(f"topic {topic}: Kafka keeps {records:,} records for as long as its retention says")
     if jobs:
         text.note(f"made of these tables: {', '.join(jobs)}; --rebuild makes those anew that are tables")
+
+
+def _tell_left(left: ErasureStatus, text: TextOutput) -> None:
+    if not left.erasures:
+        text.line("nothing was ever erased")
+        return
+    rows = [(one.table, counted(one.rows), counted(one.files), counted(one.log_files)) for one in left.tables]
+    text.table(("table", "rows", "files", "log files"), rows)
+    if left.is_over:
+        text.line(f"of {left.erasures} erasures nothing is left in any file or log of the tables")
+    if any(one.rows for one in left.tables):
+        text.note("rows go by `exporter maintain --apply`")
+    for keeps in sorted({one.keeps for one in left.tables if one.files}):
+        text.note(f"files go by VACUUM, {keeps.removeprefix('interval ')} after they were taken out, or --vacuum-hours")
+    for keeps in sorted({one.log_keeps for one in left.tables if one.log_files}):
+        text.note(f"log files go {keeps.removeprefix('interval ')} after they were written, behind a checkpoint")
+    for topic, records in left.topics.items():
+        text.note(f"topic {topic}: Kafka still has {counted(records)} of the records")
+    if left.silent:
+        text.note(f"Kafka was not asked: {left.silent}")

@@ -21,10 +21,14 @@ COLUMNS = ("table", "step", "day", "files", "bytes", "outcome", "")
 @click.command()
 @click.option("--types", default="", help="Only the tables of these event types, comma-separated.")
 @click.option("--schedule", is_flag=True, help="Stay, and work at the times of `maintain_cron`, until stopped.")
+@click.option(
+    "--vacuum-hours", type=click.IntRange(24), metavar="HOURS",
+    help="VACUUM keeps deleted files for so long, whatever the tables say.",
+)  # fmt: skip
 @click.option("--apply", is_flag=True, help="Do it; without it nothing is written or deleted.")
 @FORMAT
 @with_settings(LAKE | MAINTAINED | CODEC)
-def maintain(types: str, schedule: bool, apply: bool, output: Output, load: Loading) -> None:
+def maintain(types: str, schedule: bool, vacuum_hours: int | None, apply: bool, output: Output, load: Loading) -> None:
     """Delete what is too old, fill columns that came later, OPTIMIZE closed days, checkpoint, sweep and VACUUM the
     tables, while tasks go on; needs no broker."""
     from exporter.operate.maintain.run import maintain as run_maintain
@@ -32,7 +36,7 @@ def maintain(types: str, schedule: bool, apply: bool, output: Output, load: Load
     if schedule and not apply:
         raise click.UsageError("--schedule needs --apply: a dry run is for once")
     only = {name for name in types.split(",") if name}
-    steps = run_maintain(load(), only, apply, schedule, lambda step: output.data(step.as_dict()))
+    steps = run_maintain(load(), only, apply, schedule, lambda step: output.data(step.as_dict()), vacuum_hours or 0)
     if schedule:
         return
     tell_steps(steps, output)

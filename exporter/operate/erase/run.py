@@ -19,9 +19,12 @@ from exporter.arrow.own_columns import PLACES
 from exporter.core.subject import DataSubject
 from exporter.errors import DependencyUnreachable
 from exporter.faults import Fault, point
+from exporter.kafka.options import kafka_python_options
+from exporter.kafka.topics import TopicReader, partitions_of
 from exporter.lake.lake import Lake
 from exporter.lake.settling import Failed, Moved
 from exporter.lake.views import views_of
+from exporter.operate.erase.left import LeftInTable, LeftOfErasures
 from exporter.operate.maintain.run import at_work, limits_of
 from exporter.protocol.erasures import Erasures
 from exporter.settings.model import Settings
@@ -48,6 +51,37 @@ class FoundSubject:
     topics: Mapping[str, int]
     erasure: int = 0
     steps: Sequence[MaintenanceStep] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True)
+class ErasureStatus:
+    """erasures: how many there were. topics: erased records that each still has. silent: why Kafka was not asked."""
+
+    erasures: int
+    tables: Sequence[LeftInTable]
+    topics: Mapping[str, int]
+    silent: str = ""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left in any file or log of the tables."""
+        return not any(one.is_something for one in self.tables)
+
+
+def status(settings: Settings) -> ErasureStatus:
+    """What is left of all erasures; nothing is written. Raises ExporterError."""
+    with at_work(settings) as (lake, _):
+        left = LeftOfErasures(lake)
+        tables, topics, silent = [*left.tables()], dict[str, int](), ""
+        try:
+            reader = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
+            try:
+                topics = left.records(reader, partitions_of(reader.identities()))
+            finally:
+                reader.close()
+        except DependencyUnreachable as error:
+            silent = error.message
+        return ErasureStatus(left.everything.number, tables, topics, silent)
 
 
 def erase(

@@ -13,10 +13,11 @@ partition Delta lets one land, since both take the same files away; the second c
 work done or does it again, by the same rules, and none of these depends on being alone.
 
 VACUUM deletes by age alone, staged files too (TEMP), so it refuses a retention that could reach one that may still be
-committed. It keeps what the table's property delta.deletedFileRetentionDuration says, a week where it says nothing.
+committed. It keeps what the table's property delta.deletedFileRetentionDuration says, a week where it says nothing,
+unless a person gives another retention for this turn.
 
 What was erased (`exporter erase`) and is still there, for somebody died or a RESTORE brought it back, goes first.
-What is too old (`retention_days`) goes by one DELETE, behind the bound that says so (AGED, protocol 4.14).
+What is too old (`retention_days`) goes behind the bound that says so (AGED, protocol 4.14).
 This module must never delete a file by itself: the sweep and VACUUM do.
 """
 
@@ -71,6 +72,7 @@ class MaintenanceLimits:
     """The settings that maintenance goes by.
 
     backfills: by which columns, if it does so. orders: event type -> columns by which its rows are put in order.
+    vacuum_hours: for how long VACUUM keeps deleted files; 0 for what each table says.
     """
 
     late_secs: float
@@ -79,6 +81,7 @@ class MaintenanceLimits:
     retention: DaysKept = field(default_factory=DaysKept)
     backfills: Routing | None = None
     orders: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    vacuum_hours: int = 0
 
 
 class Maintenance:
@@ -89,6 +92,9 @@ class Maintenance:
         session.conf.set("spark.databricks.delta.optimize.minFileSize", str(limits.file_bytes_max))
         session.conf.set("spark.databricks.delta.optimize.maxFileSize", str(limits.file_bytes_max))
         session.conf.set("spark.databricks.io.skipping.mdc.sortWithinFiles", "true")
+        if limits.vacuum_hours:  # Delta passes over it, and refuses less than a table says: what may stay is known here
+            session.conf.set("spark.databricks.delta.vacuum.retentionWindowIgnore.enabled", "false")
+            session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
         cores = str(lake.session.sparkContext.defaultParallelism)  # VACUUM would have 10,000 tasks
         session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", cores)
         self._lake = Lake(session, lake.store, lake.app, lake.sync, lake.options)
@@ -224,11 +230,12 @@ class Maintenance:
 
     def _vacuum(self, table: DeltaTable, view: TableView, apply: bool) -> Iterator[MaintenanceStep]:
         """Looks first: where nothing is to be deleted, nothing is written to the table's log either."""
-        name, spec = table.event_type, table_spec(view)
-        retention = view.properties.get(DELETED_FILE_RETENTION, RETENTION_DEFAULT)
+        name, spec, hours = table.event_type, table_spec(view), self._limits.vacuum_hours
+        of_table = view.properties.get(DELETED_FILE_RETENTION, RETENTION_DEFAULT)
+        retention, said = (f"interval {hours} hours", "--vacuum-hours") if hours else (of_table, DELETED_FILE_RETENTION)
         if not protects_staged(retention, self._limits.stage_age_max_secs):
             says = (
-                f"{DELETED_FILE_RETENTION} = {retention} is not longer than a staged file may wait, and an hour: "
+                f"{said} = {retention} is not longer than a staged file may wait, and an hour: "
                 "VACUUM could delete staged files"
             )
             yield MaintenanceStep(name, "vacuum", "failed", says=says)
@@ -236,12 +243,13 @@ class Maintenance:
         before = listed_files(table.store, spec)
         try:
             self._lake.gateway.activate()  # Delta's Python package only deletes: SQL alone can look
-            found = [row.path for row in self._lake.session.sql(f"VACUUM {table.sql_name} DRY RUN").collect()]
+            retain = f" RETAIN {int(hours)} HOURS" if hours else ""
+            found = [row.path for row in self._lake.session.sql(f"VACUUM {table.sql_name}{retain} DRY RUN").collect()]
             if of_log := [path for path in found if f"/{LOG_FOLDER}/" in path]:
                 raise OSError(f"it would delete entries of the table's log, {of_log[0]} is one")
             paths = {path for path in (_relative(one, spec) for one in found) if path in before}
             if paths and apply:
-                table.commands().vacuum()
+                table.commands().vacuum(hours or None)
                 paths = before.keys() - listed_files(table.store, spec).keys()
         except Exception as error:
             raise TableUnreadable(f"table {name}: VACUUM failed: {first_line(error)}") from error

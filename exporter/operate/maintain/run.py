@@ -27,9 +27,17 @@ log = get_logger(__name__)
 
 
 def maintain(
-    settings: Settings, only: Collection[str], apply: bool, scheduled: bool, told: Callable[[MaintenanceStep], None]
+    settings: Settings,
+    only: Collection[str],
+    apply: bool,
+    scheduled: bool,
+    told: Callable[[MaintenanceStep], None],
+    vacuum_hours: int = 0,
 ) -> list[MaintenanceStep]:
-    """Maintain the tables once, or on the schedule until stopped; the steps of the last turn."""
+    """Maintain the tables once, or on the schedule until stopped; the steps of the last turn.
+
+    vacuum_hours: see MaintenanceLimits.
+    """
     from exporter.operate.maintain.maintain import Maintenance
 
     steps: list[MaintenanceStep] = []
@@ -51,7 +59,7 @@ def maintain(
         log.info(Event.MAINTENANCE_SCHEDULED, cron=settings.maintain_cron, next=f"{due:%Y-%m-%dT%H:%M:%SZ}")
 
     with at_work(settings) as (lake, stopped):
-        limits = limits_of(settings)
+        limits = replace(limits_of(settings), vacuum_hours=vacuum_hours)
         if settings.maintain_backfill:
             limits = replace(limits, backfills=routing_of(settings, lake.session))
         if scheduled:
