@@ -113,7 +113,12 @@ def _play(
         record.failure = str(error) if isinstance(error, ExporterError) else f"{type(error).__name__}: {error}"
         run.sum_up()
     finally:
-        run.close(keep=not record.ok or options.keep)
+        try:
+            run.close(keep=not record.ok or options.keep)
+        except ExporterError as error:
+            if record.ok:
+                raise
+            record.failure = f"{record.failure}; and then: {error.message}"  # what went wrong first is the reason
         if record.ok and not options.keep:
             shutil.rmtree(place, ignore_errors=True)
     return record

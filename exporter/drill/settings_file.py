@@ -44,8 +44,8 @@ def write_settings(
 
 
 def settings_text(scalars: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]]) -> str:
-    """TOML. tables: by their names, quoted where TOML asks for it."""
+    """TOML. tables: by their names, quoted where TOML asks for it; settings of one are quoted here."""
     lines = [f"{name} = {json.dumps(value)}" for name, value in scalars.items()]
     for table, settings in tables.items():
-        lines += [f"[{table}]", *(f"{name} = {json.dumps(value)}" for name, value in settings.items())]
+        lines += [f"[{table}]", *(f"{json.dumps(name)} = {json.dumps(value)}" for name, value in settings.items())]
     return "\n".join(lines) + "\n"

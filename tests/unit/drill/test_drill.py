@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,12 +13,14 @@ import pytest
 from exporter.arrow.own_columns import KAFKA_TYPE
 from exporter.drill import coordinated, drills, producer, routes
 from exporter.drill.kills import ELSEWHERE, POINTS
+from exporter.drill.lakes import FolderLakes
 from exporter.drill.record import PARTS, Book, Moment, RunRecord, Strike, read_book, recoveries, summary
 from exporter.drill.report import as_html
-from exporter.drill.scenarios import SCENARIOS
+from exporter.drill.run import NotAsItMust, Run
+from exporter.drill.scenarios import SCENARIOS, Scenario
 from exporter.drill.schedule import kills, random_of
-from exporter.drill.services import given_services
-from exporter.errors import ConfigError, FoundProblem
+from exporter.drill.services import Services, given_services
+from exporter.errors import ConfigError, DependencyUnreachable, FoundProblem
 from exporter.faults import Fault
 from exporter.local.plain import PlainLake, problems
 from exporter.settings.load import load
@@ -124,6 +127,22 @@ def test_a_given_service_is_never_killed(tmp_path: Path) -> None:
     assert services.client["sasl_plain_password"] == "secret" and services.client["ssl_cafile"] == str(pem)
     assert services.options["security_protocol"] == "SASL_SSL"
     assert {one.needs for one in SCENARIOS.values()} == {"", "broker", "dynamodb", "disk", "store"}
+
+
+def test_a_failed_run_says_what_went_wrong_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where its topic cannot be removed then."""
+
+    def unremovable(run: Run, keep: bool) -> None:
+        raise DependencyUnreachable("nobody is there", "start it")
+
+    def play(run: Run) -> None:
+        raise NotAsItMust("a record is missing")
+
+    monkeypatch.setattr(Run, "open", lambda run, config: None)
+    monkeypatch.setattr(Run, "close", unremovable)
+    services, helper = Services({}, lakes=FolderLakes()), cast(Any, None)
+    record = drills._play(Scenario("odd", play), 1, drills.Options("odd"), services, helper, tmp_path)
+    assert record.failure == "a record is missing; and then: nobody is there"
 
 
 def test_a_folder_that_holds_something_is_not_touched(tmp_path: Path) -> None:
