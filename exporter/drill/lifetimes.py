@@ -14,6 +14,7 @@ from datetime import datetime, timedelta, timezone
 from functools import partial
 
 from exporter.drill import schedule
+from exporter.drill.derived import PACE
 from exporter.drill.producer import BAD_EVERY, NOON, DrillRecord, bad, good
 from exporter.drill.run import LIFE_SECS_MAX, NotAsItMust, Run
 from exporter.drill.tasks import Task
@@ -55,7 +56,7 @@ def lived(number: int) -> DrillRecord:
 def lifetimes(run: Run) -> None:
     """Columns come later, old days go, a person is forgotten: each step of each is killed, beside members that are."""
     kept = (datetime.now(timezone.utc).date() - NOON.date()).days + max(KEPT_DAYS) + 1
-    run.scalars |= {"retention_days": kept, "maintain_backfill": True}
+    run.scalars |= {**PACE, "retention_days": kept, "maintain_backfill": True}
     run.types, run.sections = dict(BEFORE), {**run.sections, **MIRROR}
     run.gone = {"old", "person"}
     run.load(lived, PER_SEC)
