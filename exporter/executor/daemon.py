@@ -7,6 +7,7 @@ before the fork, and shared by the workers, whose collector of garbage passes ov
 
 import gc
 import sys
+from collections.abc import Callable
 from importlib.machinery import PathFinder
 from typing import Any
 
@@ -43,6 +44,22 @@ def arrow_without_pandas() -> None:
         sys.meta_path.remove(_NoPandas)
 
 
+def silent(worker: Callable[[Any, bool], int]) -> Callable[[Any, bool], int]:
+    """Spark's worker, which ends without a trace where the JVM waits for its answer no more.
+
+    Whoever cancels a task, or tries a round again, tells that. What the code of a task raises never comes here: it is
+    the answer.
+    """
+
+    def work(sock: Any, authenticated: bool) -> int:
+        try:
+            return worker(sock, authenticated)
+        except (BrokenPipeError, ConnectionResetError):
+            return 1
+
+    return work
+
+
 if __name__ == "__main__":
     sys.path[:] = without_archives(sys.path)
     sys.path_importer_cache.clear()
@@ -53,5 +70,6 @@ if __name__ == "__main__":
 
     from exporter.executor import stage  # noqa: F401
 
+    daemon.worker = silent(daemon.worker)
     gc.freeze()
     daemon.manager()

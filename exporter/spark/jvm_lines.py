@@ -25,10 +25,6 @@ HARMLESS = (
 """Beginnings of lines that Java writes because it was told to do something; the last one Java 24 and later ones, as
 Spark's launcher opens a package that they do not have."""
 LAST_WORDS_SECS = 1.0
-_UNWANTED = re.compile(
-    r"Traceback [^\n]*\n.*/pyspark/daemon\.py\".*\n(?:BrokenPipe|ConnectionReset)Error: [^\n]*", re.DOTALL
-)
-"""A worker's answer that the JVM does not wait for any more. Who cancels a task, or tries a round again, tells that."""
 _EVENT = re.compile(rf'{MARK} (\w+) (\S*) (".*")')
 
 
@@ -93,6 +89,5 @@ def entries(text: str) -> Iterator[tuple[str, str, str]]:
 
 def _plain(lines: list[str]) -> Iterator[tuple[str, str, str]]:
     told = [line for line in lines if line.strip() and not line.startswith(HARMLESS)]
-    text = "\n".join(told)
-    if told and not _UNWANTED.fullmatch(text):
-        yield "java", "WARN", text
+    if told:
+        yield "java", "WARN", "\n".join(told)

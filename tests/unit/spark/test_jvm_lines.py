@@ -52,24 +52,6 @@ def test_what_java_says_because_it_was_told_to_is_not_told(line: str) -> None:
     assert said(line) == []
 
 
-WORKER = """Traceback (most recent call last):
-  File "/venv/site-packages/pyspark/daemon.py", line 262, in manager
-    code = worker(sock, authenticated)
-           ^^^^^^^^^^^^^^^^^^^^^^^^^^^
-{}"""
-
-
-def test_a_worker_whose_answer_nobody_waits_for_is_no_warning() -> None:
-    """Its task was cancelled, which the exporter tells; whatever else ends a worker, or comes with it, is told."""
-    assert said(WORKER.format("BrokenPipeError: [Errno 32] Broken pipe")) == []
-    for told in (
-        WORKER.format("ValueError: no such thing"),
-        WORKER.format("BrokenPipeError: [Errno 32] Broken pipe\nTerminating due to java.lang.OutOfMemoryError"),
-        WORKER.format("BrokenPipeError: [Errno 32] Broken pipe").replace("pyspark/daemon.py", "ours/plug_in.py"),
-    ):
-        assert said(told) == [("WARN", "java", told)]
-
-
 @pytest.fixture
 def restored() -> Iterator[None]:
     """Logging as it was before the test."""
