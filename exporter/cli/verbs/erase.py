@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from exporter.cli.options import CODEC, LAKE, MAINTAINED, Loading, with_settings
+from exporter.cli.options import CODEC, LAKE, Loading, with_settings
 from exporter.cli.output import FORMAT, Output, TextOutput, counted
 from exporter.cli.verbs.derive import DERIVED, tell_ran
 from exporter.cli.verbs.maintain import tell_steps
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @click.option("--status", is_flag=True, help="Only what is left of earlier erasures, in files, logs and topics.")
 @click.option("--rebuild", is_flag=True, help="Then make the derived tables anew, of what the tables have by then.")
 @FORMAT
-@with_settings(LAKE | MAINTAINED | DERIVED | CODEC)
+@with_settings(LAKE | DERIVED | CODEC)
 def erase(
     columns: Sequence[str],
     values: TextIO | None,

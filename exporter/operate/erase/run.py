@@ -89,17 +89,16 @@ def erase(
 ) -> FoundSubject:
     """Search all tables; with `apply` the records that were found are erased. Raises ExporterError."""
     from exporter.operate.maintain.maintain import Maintenance
+    from exporter.operate.maintain.step import each_told
 
     with at_work(settings) as (lake, stopped):
         work = Maintenance(lake, limits_of(settings), stopped)
         rows, unseen, places = _searched(lake, subject)
-        number, steps = 0, []
+        number = 0
         if apply and places.num_rows:
             number = _recorded(lake, places)
             point(Fault.AFTER_ERASURE)
-        for step in work.erase(work.tables([]), apply):
-            steps.append(step)
-            told(step)
+        steps = each_told(work.erase(work.tables([]), apply), told)
     topics = Counter[str](places.column("topic").to_pylist())
     return FoundSubject(rows, places.num_rows, unseen, topics, number, steps)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial, reduce
+from typing import TypeAlias
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
@@ -24,6 +25,9 @@ from exporter.lake.lake import Lake
 from exporter.lake.rows import rows_at
 from exporter.sql_text import quoted
 from offsets.table_log import TableView
+
+_Source: TypeAlias = "tuple[Column, Path]"
+"""Texts to which a path leads, as an array, and what of the path is left: within JSON."""
 
 
 class SubjectSearch:
@@ -42,33 +46,34 @@ class SubjectSearch:
         if name == DEAD_LETTERS:
             letters = rows.select(*_place(), "value", "key", "headers")
             return letters.mapInArrow(partial(in_letters, self._subject, self.unseen), PLACES_DDL).distinct()
-        found = [*self._in_columns(rows, view), *self._in_texts(rows, view)]
+        columns = struct_of(view.schema_json)
+        sources = [*self._sources(columns)]
+        found = [*self._in_columns(rows, sources), *self._in_texts(rows, columns, sources)]
         return reduce(DataFrame.unionAll, found).distinct() if found else None
 
-    def _in_columns(self, rows: DataFrame, view: TableView) -> Iterator[DataFrame]:
-        for texts, rest in self._sources(view):
+    def _in_columns(self, rows: DataFrame, sources: Sequence[_Source]) -> Iterator[DataFrame]:
+        for texts, rest in sources:
             if not rest:
                 each = rows.select(*_place(), sf.explode(texts).alias(TEXT))
                 yield each.join(self._texts, TEXT, "left_semi").select(*PLACES.names)
 
-    def _in_texts(self, rows: DataFrame, view: TableView) -> Iterator[DataFrame]:
-        there = struct_of(view.schema_json).named
-        sources: list[tuple[Column, Sequence[Path]]] = [(texts, [rest]) for texts, rest in self._sources(view) if rest]
-        own = [sf.array(sf.col(quoted(name))) for name in (RESCUED, BEFORE) if name in there]
-        for texts, paths in [*sources, *((one, self._subject.paths) for one in own)]:
+    def _in_texts(
+        self, rows: DataFrame, columns: StructType, sources: Sequence[_Source]
+    ) -> Iterator[DataFrame]:
+        inside: list[tuple[Column, Sequence[Path]]] = [(texts, [rest]) for texts, rest in sources if rest]
+        own = [sf.array(sf.col(quoted(name))) for name in (RESCUED, BEFORE) if name in columns.named]
+        for texts, paths in [*inside, *((one, self._subject.paths) for one in own)]:
             each = rows.select(*_place(), sf.explode(texts).alias(TEXT)).where(sf.col(TEXT).isNotNull())
             yield each.mapInArrow(partial(in_texts, self._subject, paths), PLACES_DDL)
 
-    def _sources(self, view: TableView) -> Iterator[tuple[Column, Path]]:
-        """Texts to which a path leads, as an array, and what of the path is left: within JSON."""
-        columns = struct_of(view.schema_json)
+    def _sources(self, columns: StructType) -> Iterator[_Source]:
         for path in self._subject.paths:
             if path[0] in columns.named:
                 field = columns.named[path[0]]
                 yield from _texts(sf.col(quoted(path[0])), field.type, path[1:])
 
 
-def _texts(column: Column, kind: Type, path: Path) -> Iterator[tuple[Column, Path]]:
+def _texts(column: Column, kind: Type, path: Path) -> Iterator[_Source]:
     """As SubjectSearch._sources(), below one column."""
     if isinstance(kind, StructType):
         if path and path[0] in kind.named:

@@ -39,15 +39,13 @@ def maintain(
     vacuum_hours: see MaintenanceLimits.
     """
     from exporter.operate.maintain.maintain import Maintenance
+    from exporter.operate.maintain.step import each_told
 
     steps: list[MaintenanceStep] = []
 
     def once() -> None:
-        steps.clear()
         work = Maintenance(lake, limits, stopped)
-        for step in work.steps(work.tables(only), apply):
-            steps.append(step)
-            told(step)
+        steps[:] = each_told(work.steps(work.tables(only), apply), told)
 
     def in_its_turn() -> None:
         try:
@@ -74,14 +72,11 @@ def backfill(
 ) -> list[MaintenanceStep]:
     """Fill what `_rescued` has for columns that are there by now; all steps."""
     from exporter.operate.maintain.maintain import Maintenance
+    from exporter.operate.maintain.step import each_told
 
-    steps: list[MaintenanceStep] = []
     with at_work(settings) as (lake, stopped):
         work = Maintenance(lake, limits_of(settings), stopped)
-        for step in work.backfill(work.tables(only), apply, routing_of(settings, lake.session)):
-            steps.append(step)
-            told(step)
-    return steps
+        return each_told(work.backfill(work.tables(only), apply, routing_of(settings, lake.session)), told)
 
 
 @contextmanager

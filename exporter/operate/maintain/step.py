@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -41,6 +41,17 @@ class MaintenanceStep:
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+
+def each_told(
+    steps: Iterable[MaintenanceStep], told: Callable[[MaintenanceStep], None]
+) -> list[MaintenanceStep]:
+    """All of them, each told as soon as it is done."""
+    done: list[MaintenanceStep] = []
+    for step in steps:
+        done.append(step)
+        told(step)
+    return done
 
 
 def attempted(due: MaintenanceStep, do: Callable[[], T], cannot: str, *hint: str) -> T | MaintenanceStep:

@@ -31,7 +31,7 @@ from tests.support.settings import written
 TAKES = {
     "run": EXPORTED, "check": EXPORTED, "plan": EXPORTED, "config": frozenset(SCALARS), "offsets": VERDICTS | LOG,
     "status": VERDICTS | LOG | {"http_port", "http_host"}, "audit": VERDICTS, "sweep": LAKE,
-    "maintain": LAKE | MAINTAINED | CODEC, "backfill": VERDICTS | CODEC, "erase": LAKE | MAINTAINED | CODEC | DERIVED,
+    "maintain": LAKE | MAINTAINED | CODEC, "backfill": VERDICTS | CODEC, "erase": LAKE | CODEC | DERIVED,
     "report": LAKE | {"isolation"},
     "dead-letters list": LAKE, "dead-letters show": LAKE, "dead-letters replay": VERDICTS | CODEC,
     "repair": VERDICTS | LOG | CODEC | {"first_position", "type_widening"}, "infer": INFERRED, "schema": LAKE,
