@@ -44,8 +44,13 @@ def write_settings(
 
 
 def settings_text(scalars: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]]) -> str:
-    """TOML. tables: by their names, quoted where TOML asks for it; settings of one are quoted here."""
+    """TOML. tables: by their names, quoted where TOML asks for it; names of their settings are quoted here."""
     lines = [f"{name} = {json.dumps(value)}" for name, value in scalars.items()]
     for table, settings in tables.items():
-        lines += [f"[{table}]", *(f"{json.dumps(name)} = {json.dumps(value)}" for name, value in settings.items())]
+        lines += [f"[{table}]", *(f"{_key(name)} = {json.dumps(value)}" for name, value in settings.items())]
     return "\n".join(lines) + "\n"
+
+
+def _key(name: str) -> str:
+    """A name with dots would be several for TOML."""
+    return json.dumps(name) if "." in name else name
