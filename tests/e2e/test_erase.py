@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -140,6 +141,10 @@ def test_nothing_of_a_subject_is_left_and_nothing_brings_it_back(
     left_over = {one.table: one for one in status(e, spark, monkeypatch).tables}
     assert {name for name, one in left_over.items() if one.files} == {"order", "click", "payment", DEAD_LETTERS}
     assert all(one.rows == 0 and one.log_files for one in left_over.values())
+    for day in (e.root / "lake" / "order").glob("day=*"):  # as a DELETE leaves them, where a table wants changes kept
+        shutil.copytree(day, day.parent / "_change_data" / day.name)
+    (order,) = (one for one in status(e, spark, monkeypatch).tables if one.table == "order")
+    assert order.files == 2 * left_over["order"].files
     spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
     spark.sql(f"VACUUM {e.sql_name('order')} RETAIN 0 HOURS")
     (order,) = (one for one in status(e, spark, monkeypatch).tables if one.table == "order")

@@ -27,7 +27,7 @@ from exporter.lake.lake import Lake
 from exporter.lake.rows import by_file_name, file_name
 from exporter.lake.settling import Expect, Moved, commit_or_moved
 from exporter.lake.table import DeltaTable
-from exporter.operate.maintain.rewriting import Rewriting, file_key
+from exporter.operate.maintain.rewriting import Rewriting, file_key, view_now
 from offsets.erased import ERASED_PROPERTY, ERASING_PROPERTY, Erased, erased, erased_app_id, erasing
 from offsets.positions import topic_begins
 from offsets.table_log import TableView
@@ -64,24 +64,18 @@ class Erasing:
         """Tell the table, and take the rows out. Raises Moved, ExporterError."""
         self._tell()
         point(Fault.AFTER_ERASING, self._table.event_type)
-        view = self._now()
+        view = view_now(self._table)
         taken = self._found(view)
         if taken.sizes:
             rewriting, gone = Rewriting(self._lake, self._table, view), self._gone(view)
             rows = rewriting.rows(taken.sizes).join(gone, _is_gone(gone), "left_anti")
             rewriting.commit(taken.sizes, rows, "erase", "", tags=None)
             point(Fault.AFTER_ERASED, self._table.event_type)
-            view = self._now()
+            view = view_now(self._table)
             if self._found(view).sizes:
                 raise Moved(f"table {self._table.event_type}: rows of erased records have come back")
         self._say(view)
         return taken
-
-    def _now(self) -> TableView:
-        view = self._table.view()
-        if view is None:
-            raise Moved(f"table {self._table.event_type} was removed meanwhile")
-        return view
 
     def _tell(self) -> None:
         """From here on no task commits to the table what it read without knowing. Not a commit of the app's tasks."""

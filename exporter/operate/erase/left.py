@@ -17,10 +17,11 @@ from urllib.parse import quote, unquote
 import pyarrow as pa
 
 from exporter.arrow.own_columns import KAFKA_COLUMN, KAFKA_TYPE
-from exporter.errors import LogCleaned
+from exporter.errors import LogCleaned, TableUnreadable
 from exporter.kafka.topics import Offsets
 from exporter.lake import log_files
 from exporter.lake.lake import Lake
+from exporter.lake.properties import DELETED_FILE_RETENTION
 from exporter.lake.retention import LOG_RETENTION_DEFAULT, RETENTION_DEFAULT
 from exporter.lake.table import DeltaTable
 from exporter.lake.views import views_of
@@ -29,7 +30,7 @@ from exporter.operate.maintain.sweep import listed_files
 from exporter.protocol.erasures import Erasures
 from exporter.stores.file_rows import file_rows
 from offsets.erased import Erased, erased
-from offsets.positions import topic_begins
+from offsets.positions import first_epoch
 from offsets.ranges import TopicPartition
 from offsets.table_log import TableView
 
@@ -77,26 +78,32 @@ class LeftOfErasures:
         if not self.everything.number:
             return
         for name, view in self._views.items():
-            table = self._lake.table(name)
-            work = Erasing(self._lake, table, view, self.everything)
-            sizes = [*self._files(table, view)]
-            yield LeftInTable(
-                name,
-                work.look().rows if work.is_due else 0,
-                len(sizes),
-                sum(sizes),
-                _log_files(table, view, self.everything.number),
-                view.properties.get("delta.deletedFileRetentionDuration", RETENTION_DEFAULT),
-                view.properties.get("delta.logRetentionDuration", LOG_RETENTION_DEFAULT),
-            )
+            try:
+                yield self._left_in(self._lake.table(name), view)
+            except OSError as error:
+                raise TableUnreadable(f"table {name} cannot be looked through: {error}") from error
+
+    def _left_in(self, table: DeltaTable, view: TableView) -> LeftInTable:
+        """What is left of one table. Raises TableUnreadable, OSError."""
+        work = Erasing(self._lake, table, view, self.everything)
+        sizes = [*self._files(table, view)]
+        return LeftInTable(
+            table.event_type,
+            work.look().rows if work.is_due else 0,
+            len(sizes),
+            sum(sizes),
+            _log_files(table, view, self.everything.number),
+            view.properties.get(DELETED_FILE_RETENTION, RETENTION_DEFAULT),
+            view.properties.get("delta.logRetentionDuration", LOG_RETENTION_DEFAULT),
+        )
 
     def records(self, topics: Offsets, there: Collection[TopicPartition]) -> dict[str, int]:
         """Topic -> erased records that it still has. there: the partitions that there are. Raises BrokerSilent."""
         erased_from = sorted({*there} & self.everything.places.keys())
         found: dict[str, int] = {}
         for tp, first in topics.first_offsets(erased_from).items() if erased_from else ():
-            begins = [topic_begins(view.transactions, self._lake.app, tp) for view in self._views.values()]
-            since = max((epoch for some in begins for epoch in some), default=0)
+            begins = (first_epoch(view.transactions, self._lake.app, tp) for view in self._views.values())
+            since = max(begins, default=0)
             if kept := len(self.everything.offsets(tp, since, first)):
                 found[tp.topic] = found.get(tp.topic, 0) + kept
         return found
@@ -115,9 +122,11 @@ class LeftOfErasures:
     def _files(self, table: DeltaTable, view: TableView) -> Iterator[int]:
         """The bytes of each file that no commit of today names, and that has a row of an erased record."""
         live = {unquote(add["path"]) for add in table.files_at(view.version)}
-        listed = listed_files(table.store, self._lake.spec_of(table.event_type, view))
-        if table.store.has_folder(CHANGES_FOLDER):
-            listed |= {file.path: file.bytes for file in table.store.files(CHANGES_FOLDER)}
+        spec = self._lake.spec_of(table.event_type, view)
+        listed = listed_files(table.store, spec)
+        if table.store.has_folder(CHANGES_FOLDER):  # which has folders of partitions, as the table has
+            changed = listed_files(table.store.below(CHANGES_FOLDER), spec)
+            listed |= {f"{CHANGES_FOLDER}/{path}": size for path, size in changed.items()}
         for path, size in listed.items():
             if path not in live and path.endswith(".parquet") and self._may_have_some(table, path):
                 yield size

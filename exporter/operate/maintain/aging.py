@@ -22,10 +22,10 @@ from exporter.core.specs import table_spec
 from exporter.faults import Fault, point
 from exporter.lake.change import Change, said_beside
 from exporter.lake.lake import Lake
-from exporter.lake.settling import Expect, Moved, commit_or_moved
+from exporter.lake.settling import Expect, commit_or_moved
 from exporter.lake.sizes import live_files
 from exporter.lake.table import DeltaTable
-from exporter.operate.maintain.rewriting import Rewriting
+from exporter.operate.maintain.rewriting import Rewriting, view_now
 from offsets.aged import aged_app_id, aged_before
 from offsets.table_log import TableView
 
@@ -63,9 +63,7 @@ class Aging:
         if not self._spec.time_columns:
             self._table.commands().delete(self._rows)
             return
-        view = self._table.view()
-        if view is None:
-            raise Moved(f"table {self._table.event_type} was removed meanwhile")
+        view = view_now(self._table)
         if paths := [add["path"] for add in self._old(view)]:
             Rewriting(self._lake, self._table, view).commit(paths, None, "retention", "", tags=None)
 

@@ -65,6 +65,13 @@ class Rewriting:
             raise Moved(f"table {self.table.event_type}: some of the files were rewritten meanwhile")
 
 
+def view_now(table: DeltaTable) -> TableView:
+    """A table as it is, in the midst of a step. Raises Moved if it is there no more."""
+    if (view := table.view()) is None:
+        raise Moved(f"table {table.event_type} was removed meanwhile")
+    return view
+
+
 def file_key(add: Mapping[str, Any]) -> tuple[str, str]:
     """What tells a live file from another, by its `add` action: its rows, too, are those that it had."""
     return add["path"], json.dumps(add.get("deletionVector"), sort_keys=True)
