@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from offsets import partitions
@@ -257,6 +258,7 @@ def number_of(name: str) -> int:
     return int(name)
 
 
+@lru_cache(maxsize=4096)
 def table_folder(event_type: str) -> str:
     """The folder of an event type's table. Raises BadName for a name that no folder can carry."""
     if not event_type:

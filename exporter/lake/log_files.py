@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO
 
@@ -86,18 +86,17 @@ def _hinted(table: Store) -> int | None:
     return version if type(version) is int and 0 <= version < 10**VERSION_DIGITS else None
 
 
-def _newest(names: Iterable[str]) -> tuple[int | None, int | None]:
-    """The newest version that names of a log tell, and that of its newest checkpoint; None where they tell none."""
-    commits: list[int] = []
-    checkpoint = -1
-    for name in names:
-        digits, rest = name[:VERSION_DIGITS], name[VERSION_DIGITS:]
-        if rest == ".json" and digits.isdigit():
-            commits.append(int(digits))
-        elif rest.startswith(".checkpoint.") and digits.isdigit():
-            checkpoint = max(checkpoint, int(digits))
-    newest = max(commits, default=-1)
-    since = sum(version > checkpoint for version in commits)
+def _newest(names: Sequence[str]) -> tuple[int | None, int | None]:
+    """The newest version that names of a log tell, and that of its newest checkpoint; None where they tell none.
+
+    All digits are as long, so their order is that of the numbers: a long log is gone through without one.
+    """
+    commits = [name[:VERSION_DIGITS] for name in names if name[VERSION_DIGITS:] == ".json"]
+    commits = [*filter(str.isdigit, commits)]
+    checkpoints = (name[:VERSION_DIGITS] for name in names if name.startswith(".checkpoint.", VERSION_DIGITS))
+    last = max(filter(str.isdigit, checkpoints), default="")
+    newest, checkpoint = int(max(commits, default="-1")), int(last or "-1")
+    since = sum(version > last for version in commits)
     whole = newest >= max(0, checkpoint) and since == newest - checkpoint
     return newest if whole else None, checkpoint if checkpoint >= 0 else None
 

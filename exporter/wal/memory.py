@@ -177,8 +177,10 @@ class MemoryLog:
         if there is not None:
             same = all(getattr(there, name) == getattr(one, name) for name in SAME)
             _insist(same, "{!r} was begun as {!r}", one, there)
+        if one.version is None:
+            return
         for other in self._of(one.key.tp):
-            if one.version is not None and other.version is not None and other.key == one.key:
+            if other.version is not None and other.key == one.key:
                 ordered = (one.new < other.new) == (one.version < other.version)
                 _insist(one.new == other.new or ordered, "{!r} and {!r} are not in the order of versions", one, other)
 

@@ -82,7 +82,7 @@ class SimTable(DeltaTable):
     def _lines(self, version: int) -> list[str]:
         return self.store.read(log_files.entry(version)).decode().splitlines()
 
-    def commit(self, change: Change, check: Check, rows: Any = None) -> int:
+    def commit(self, change: Change, check: Check) -> int:
         version, state = self._state()
         metadata = self._metadata(change, version, state, check)
         txn_id, actions = str(uuid.uuid4()), self._actions(change, metadata, state)

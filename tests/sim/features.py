@@ -50,6 +50,7 @@ class Features:
     at a time; of more the oldest waits no more. filtered: types have a filter `where`.
     fans_out: a record may belong to several types, of which one or another may refuse it.
     evolves: records have further fields, of which columns are made.
+    reverted: some time after the change the settings of before come back, as another generation.
     """
 
     tasks: int = 3
@@ -84,6 +85,7 @@ class Features:
     filtered: bool = False
     fans_out: bool = False
     evolves: bool = False
+    reverted: bool = False
     secs: float = 300.0
     armed: int = 1
 
@@ -132,6 +134,8 @@ class Features:
     def fresh(cls, seed: int) -> Features:
         """As drawn, and more happens: of 300 seconds nobody is killed in the last 90, nor until the first task runs."""
         drawn = cls.drawn(seed)
+        reverted = bool(drawn.change) and Random(f"reverted of {seed}").random() < 0.5
+        drawn = replace(drawn, reverted=reverted)
         return replace(drawn, secs=FRESH_SECS, kill_every_secs=drawn.kill_every_secs * FRESH_KILLS, armed=FRESH_ARMED)
 
     @property
@@ -146,14 +150,15 @@ class Features:
         of_repairs = ("after_repair",) if self.restored else ()
         return (*of_gaps, *of_repairs, *(("after_seal",) if self.change else ()))
 
-    def told(self, later: bool = False) -> Configuration:
-        """What decides where a record goes, as the oracle knows it. later: after the change."""
-        fewer = self.change == ("type_gone" if later else "type_added")
+    def told(self, changes: int = 0) -> Configuration:
+        """What decides where a record goes, as the oracle knows it, after so many changes."""
+        other = changes == 1
+        fewer = self.change == ("type_gone" if other else "type_added")
         return Configuration(
             TYPES[:2] if fewer else TYPES,
-            new_tables=bool(self.new_types) and not (self.change == "tables_made" and not later),
-            counts=self.change == "unrouted_counted" and later,
-            generation=int(self.change == "generation" and later),
+            new_tables=bool(self.new_types) and not (self.change == "tables_made" and not other),
+            counts=self.change == "unrouted_counted" and other,
+            generation=changes if self.change == "generation" else changes // 2,
             takes=TAKES if self.fans_out else (),
             thirds=frozenset(FILTERED if self.filtered else ()),
             texts=frozenset(TYPES[2:] if self.fans_out else ()),
@@ -172,9 +177,9 @@ class Features:
 
 
 @cache
-def settings_of(features: Features, share: str = "", later: bool = False) -> tuple[Settings, Routing]:
-    """What the tasks of such a world are told. share: of one task with a fixed assignment. later: after the change."""
-    told = features.told(later)
+def settings_of(features: Features, share: str = "", changes: int = 0) -> tuple[Settings, Routing]:
+    """What the tasks of such a world are told. share: of one task with a fixed assignment. changes: after so many."""
+    told = features.told(changes)
     lines = [
         'brokers = ["127.0.0.1:1"]',
         f"topics = {list(features.topics)}",
@@ -190,7 +195,7 @@ def settings_of(features: Features, share: str = "", later: bool = False) -> tup
         f'valid_through = "{features.through}"',
     ]
     lines += [f'wal_mode = "{features.wal}"', 'wal_table = "sim"'] if features.wal != "off" else []
-    lines += ['commit_mode = "coordinated"', f'control_topic = "{CONTROL_TOPIC}"'] if features.coordinated else []
+    lines += [f'control_topic = "{CONTROL_TOPIC}"'] if features.coordinated else []
     lines += ['assignment = "static"', f'partitions = "{share}"', 'lease_secs = 10.0'] if share else []
     lines += ['events_webhook = "https://127.0.0.1:1/events"'] if features.announced else []
     lines += ['on_gap = "record"'] if features.retention else []

@@ -12,7 +12,7 @@ Beside oracle.py, whose tables it reads; of the product it knows an intent and w
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from offsets.intents import Intent, IntentState
@@ -50,18 +50,20 @@ class Ledger:
         self.landed: dict[tuple[Where, str], int] = {}
         self.group = Told(self._told)
 
-    def _intents(self) -> list[Intent]:
+    def _intents(self, of: Container[TopicPartition] | None = None) -> Iterator[Intent]:
+        """Those of some partitions, each of which has a place of its own in the log; None: all."""
         memory = self._world.memory
-        return [] if memory is None else [one for some in memory.intents.values() for one in some.values()]
+        for some in () if memory is None else memory.intents.values():
+            if of is None or next(iter(some.values())).key.tp in of:
+                yield from some.values()
 
     def _services(self) -> list[Any]:
         """Of the tasks that are there."""
         slots = self._world.slots
         return [slot.service for slot in slots if slot.service and slot.process and slot.process.alive]
 
-    def written(self, name: str, version: int, body: bytes) -> None:
-        """A table has a version."""
-        actions = [json.loads(line) for line in body.decode().splitlines()]
+    def committed(self, name: str, version: int, actions: Sequence[dict[str, Any]]) -> None:
+        """A table has a version. actions: those of its entry."""
         infos = [one["commitInfo"].get("userMetadata") or "{}" for one in actions if "commitInfo" in one]
         metadata = json.loads(infos[0]) if infos else {}
         if "action" in metadata:  # of start-up, of which no intent is written
@@ -71,7 +73,8 @@ class Ledger:
             found.add(((name, TopicPartition(tags["topic"], int(tags["partition"]))), tags["commit_id"]))
         self.landed |= dict.fromkeys(found, version)
         if self._required:
-            begun = {_called(one) for one in self._intents() if one.state is IntentState.STARTED}
+            tps = {tp for (_, tp), _ in found}
+            begun = {_called(one) for one in self._intents(tps) if one.state is IntentState.STARTED}
             for (_, tp), commit_id in sorted(found - begun):
                 self._world.wrong(Broken(f"ORDER: {name} {tp} gets {commit_id}, which the log has not as started"))
 
@@ -84,13 +87,13 @@ class Ledger:
                 at = self._oracle.tables[name].position((tp.topic, tp.partition))
                 if at is not None and at < offset - 1:
                     self._world.wrong(Broken(f"ORDER: the group is told {offset} of {tp}, {name} is at {at}"))
-            owed = [one.commit_id for one in self._owed() if one.key.tp == tp and one.new < offset]
+            owed = [one.commit_id for one in self._owed({tp}) if one.new < offset]
             if self._required and owed:
                 self._world.wrong(Broken(f"ORDER: the group is told {offset} of {tp}, {owed[0]} is not completed"))
 
-    def _owed(self) -> list[Intent]:
+    def _owed(self, of: Container[TopicPartition] | None = None) -> list[Intent]:
         """Intents that are started still, though their commits are in the tables."""
-        return [one for one in self._intents() if one.state is IntentState.STARTED and _called(one) in self.landed]
+        return [one for one in self._intents(of) if one.state is IntentState.STARTED and _called(one) in self.landed]
 
     def missing(self) -> list[str]:
         """What the log, where it is required, and the group, where there is one, are to be told yet."""

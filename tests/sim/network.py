@@ -71,12 +71,11 @@ class Network:
         """
         kernel, weather = self.kernel, self.weather[service]
         self.calls[kind or service] += 1
-        process = kernel.here().process
-        if self.is_cut(process, service):
+        if self.cut and self.is_cut(kernel.here().process, service):
             self.met[f"{service}: no answer"] += 1
             kernel.sleep(weather.timeout_secs)
             raise failed("no answer")
-        kernel.sleep(self._secs(weather))
+        kernel.park(self._secs(weather))
         for tries in range(TRIES):
             if not weather.refused or kernel.rng.random() >= weather.refused:
                 return effect()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -68,21 +68,13 @@ class Oracle:
         self.skipped: dict[Partition, set[int]] = defaultdict(set)
         self.gaps: dict[tuple[str, Partition], list[tuple[int, int]]] = defaultdict(list)
 
-    def written(self, path: str, body: bytes) -> None:
-        """A file is new: a commit, if it is an entry of a log. Raises Broken."""
-        if "/_delta_log/" not in path or not path.endswith(".json"):
-            return
-        folder, _, name = path.partition("/_delta_log/")
-        if folder.startswith(f"{self.root}/"):
-            self._committed(folder.removeprefix(f"{self.root}/"), int(name.removesuffix(".json")), body)
-
-    def _committed(self, name: str, version: int, body: bytes) -> None:
+    def committed(self, name: str, version: int, actions: Sequence[dict[str, Any]]) -> None:
+        """A table has a version. actions: those of its entry. Raises Broken."""
         table = self.tables[name]
         if version != table.version + 1:
             raise Broken(f"VERSIONS: {name} has version {version} after {table.version}")
         table.version = version
         self.commits += 1
-        actions = [json.loads(line) for line in body.decode().splitlines()]
         infos = [one["commitInfo"].get("userMetadata") or "{}" for one in actions if "commitInfo" in one]
         said = json.loads(infos[0]) if infos else {}
         before, lived = dict(table.positions), table.live_at()

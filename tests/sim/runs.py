@@ -156,7 +156,7 @@ def _part(first: int, seconds: float, step: int) -> Runs:
 def _excluded(one: str, other: str) -> bool:
     """Whether no world has both: two values of one feature, or what features.py keeps apart."""
     names = {one.partition("=")[0], other.partition("=")[0]}
-    return len(names) == 1 or ("restored" in names and bool(names & {"change", "retention"}))
+    return len(names) == 1 or ("restored" in names and bool(names & {"change", "reverted", "retention"}))
 
 
 def used(features: Features) -> list[str]:

@@ -120,7 +120,7 @@ def measured(types: int, features: Features, minutes: float, every_secs: float) 
 
     began = time.perf_counter()
     with (
-        patch("tests.sim.world.settings_of", lambda told, share="", later=False: settings_of(told, share, types)),
+        patch("tests.sim.world.settings_of", lambda told, share="", changes=0: settings_of(told, share, types)),
         patch.object(Service, "_tick", timed),
         world.entered(),
     ):

@@ -11,15 +11,15 @@ from tests.sim.kernel import Process
 
 @dataclass
 class Slot:
-    """One task of the group, as a scheduler sees it. share: its own, where assignments are fixed. later: it is started
-    with the changed settings."""
+    """One task of the group, as a scheduler sees it. share: its own, where assignments are fixed. changes: its settings
+    are those after so many."""
 
     name: str
     share: str = ""
     process: Process | None = None
     service: Any = None
     starts: int = 0
-    later: bool = False
+    changes: int = 0
 
 
 @dataclass

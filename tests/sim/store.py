@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import io
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Literal
 
@@ -155,8 +156,9 @@ class SimStore(RootedStore):
 
     def names(self, folder: str = "", after: str = "") -> list[str]:
         at = self._path(folder)
-        found = self._read(lambda: [*There.disk.names.get(at, ())], "LIST")
-        return sorted(name for name in found if name > after)
+        found: list[str] = self._read(lambda: [*There.disk.names.get(at, ())], "LIST")
+        found.sort()
+        return found[bisect_right(found, after) :] if after else found
 
     def files(self, folder: str = "") -> Iterator[Entry]:
         at, disk = self._path(folder), There.disk

@@ -9,6 +9,7 @@ import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -66,8 +67,8 @@ def oracle() -> Oracle:
     return Oracle({}, "lake", "sim", Configuration(("order",)))
 
 
-def entry(*actions: str) -> bytes:
-    return "\n".join(actions).encode()
+def entry(*actions: str) -> list[dict[str, Any]]:
+    return [json.loads(action) for action in actions]
 
 
 POSITION = '{"txn": {"appId": "sim/events/0/0", "version": %d}}'
@@ -84,7 +85,7 @@ def committed(one: Oracle, version: int, to: int, path: str = "", offsets: str =
         one.bodies[f"lake/order/{path}"] = offsets.encode()
         numbers = [int(number) for number in offsets.strip("[]").split(",")]
         actions.append(ADD % (path, len(offsets), numbers[0], numbers[-1]))
-    one.written(f"lake/order/_delta_log/{version:020d}.json", entry(*actions))
+    one.committed("order", version, entry(*actions))
 
 
 def test_the_oracle_finds_a_record_that_is_there_twice():
@@ -129,7 +130,7 @@ def test_the_oracle_finds_a_file_that_is_not_there():
     one = oracle()
     one.topics.produced(("events", 0), 0, "order")
     with pytest.raises(Broken, match="TEMP"):
-        one.written("lake/order/_delta_log/00000000000000000000.json", entry(POSITION % 0, ADD % ("a", 3, 0, 0)))
+        one.committed("order", 0, entry(POSITION % 0, ADD % ("a", 3, 0, 0)))
 
 
 def test_the_oracle_finds_what_is_never_exported():
@@ -155,7 +156,7 @@ def test_the_oracle_finds_a_row_that_a_commit_said_was_there():
     one = oracle()
     one.topics.produced(("events", 0), 0, "order", 5)
     said = {"commitInfo": {"userMetadata": json.dumps({"valid_through": "1970-01-01T00:00:00.005Z"})}}
-    one.written("lake/order/_delta_log/00000000000000000000.json", entry(POSITION % -1, json.dumps(said)))
+    one.committed("order", 0, entry(POSITION % -1, json.dumps(said)))
     with pytest.raises(Broken, match="THROUGH"):
         committed(one, 1, 0, "a", "[0]")
 
@@ -184,7 +185,7 @@ def test_the_oracle_finds_a_dead_letter_that_stands_for_one_type_of_two():
     one.topics.produced(("events", 0), 0, "~payment")
     one.bodies["lake/dead_letters/a"] = b"[0]"
     with pytest.raises(Broken, match="ONCE"):
-        one.written("lake/dead_letters/_delta_log/00000000000000000000.json", entry(POSITION % 0, ADD % ("a", 3, 0, 0)))
+        one.committed("dead_letters", 0, entry(POSITION % 0, ADD % ("a", 3, 0, 0)))
 
 
 def test_the_oracle_finds_what_nobody_counts():
@@ -194,7 +195,7 @@ def test_the_oracle_finds_what_nobody_counts():
     said = {"partitions": {"events-0": {"expected": -1, "new": 0}}}
     info = json.dumps({"commitInfo": {"userMetadata": json.dumps(said)}})
     with pytest.raises(Broken, match="COUNT"):
-        one.written("lake/dead_letters/_delta_log/00000000000000000000.json", entry(info))
+        one.committed("dead_letters", 0, entry(info))
 
 
 def test_the_oracle_judges_by_the_configuration_of_an_offset():
@@ -217,7 +218,7 @@ def test_the_oracle_finds_a_repair_that_leaves_rows_behind():
     closed = '{"txn": {"appId": "sim/events/0/0", "version": 9223372036854775807}}'
     begun = '{"txn": {"appId": "sim/events/0/1", "version": -1}}'
     with pytest.raises(Broken, match="REWIND"):
-        one.written("lake/order/_delta_log/00000000000000000001.json", entry(said, closed, begun))
+        one.committed("order", 1, entry(said, closed, begun))
 
 
 def test_the_oracle_finds_a_column_that_goes_and_one_that_a_file_has_otherwise():

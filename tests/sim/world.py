@@ -5,6 +5,7 @@ World puts it together, lets time pass, and says what is wrong.
 
 from __future__ import annotations
 
+import json
 import random
 import uuid
 from collections.abc import Callable, Iterator
@@ -71,7 +72,7 @@ class World:
         self.janitor = Janitor(self)
         self.accident = Accident(self)
         self.calm = self.quiet = False
-        self.changed = False
+        self.changes = 0
         self._line = line
         self._mischief = Mischief(self)
         self._producing = Producing(
@@ -105,7 +106,7 @@ class World:
             for what, by in self._replaced().items():
                 patches.enter_context(patch(what, by))
             patches.enter_context(patch.dict(STORES, {SCHEME.removesuffix("://"): SimStore.at}))
-            self._knows(later=False)
+            self._knows()
             try:
                 yield
             finally:
@@ -116,10 +117,11 @@ class World:
                 threads.run_threads_by(before[1])
                 random.setstate(state)
 
-    def _knows(self, later: bool) -> None:
-        """The oracle is told which configuration stands behind a fingerprint."""
-        topics, (_, configuration) = self.oracle.topics, settings_of(self.features, later=later)
-        topics.configurations[configuration.fingerprint()] = self.features.told(True) if later else topics.begun
+    def _knows(self) -> None:
+        """The oracle is told which configuration stands behind the fingerprint of the newest settings."""
+        _, configuration = settings_of(self.features, changes=self.changes)
+        self.oracle.topics.wanted = self.features.told(self.changes)
+        self.oracle.topics.configurations[configuration.fingerprint()] = self.oracle.topics.wanted
 
     def _replaced(self) -> dict[str, Any]:
         """What the wiring takes from outside, by its name there."""
@@ -181,14 +183,17 @@ class World:
     # What the world is told
 
     def _written(self, path: str, body: bytes) -> None:
+        """A file is new: a commit, if it is an entry of a table's log."""
+        folder, log, name = path.removeprefix("lake/").partition("/_delta_log/")
+        if not log or not name.endswith(".json"):
+            return
+        self.say(f"{path.removeprefix('lake/')} is made")
+        version, actions = int(name.removesuffix(".json")), [json.loads(line) for line in body.splitlines()]
         try:
-            self.oracle.written(path, body)
+            self.oracle.committed(folder, version, actions)
         except Broken as broken:
             self.wrong(broken)
-        folder, log, name = path.removeprefix("lake/").partition("/_delta_log/")
-        if log and name.endswith(".json"):
-            self.say(f"{path.removeprefix('lake/')} is made")
-            self.ledger.written(folder, int(name.removesuffix(".json")), body)
+        self.ledger.committed(folder, version, actions)
 
     def wrong(self, what: Exception) -> None:
         """Something is; the world ends with the first of it."""
@@ -214,8 +219,8 @@ class World:
 
     def _task(self, slot: Slot, process: Process) -> None:
         """A task's life, as task/build._exported has it."""
-        later = slot.later
-        settings, configuration = settings_of(self.features, slot.share, later)
+        changes = slot.changes
+        settings, configuration = settings_of(self.features, slot.share, changes)
         self.kernel.sleep(1.0 + self.kernel.rng.random())
         code, why = 0, ""
         try:
@@ -232,38 +237,43 @@ class World:
             code, why = error.exit_code, f"{type(error).__name__}: {error.message}"
         self.say(f"exits with {code} {why}")
         self.seen.exits[f"{code} {why.partition(':')[0]}".strip()] += 1
-        if not self._is_allowed(later, code, why):
+        if not self._is_allowed(changes, code, why):
             self.wrong(Broken(f"EXIT: {process} exits with {code}: {why}"))
         self.kernel.kill(process)
         secs = 0.5 + 4 * self.kernel.rng.random()
         self.kernel.after(secs if code != 70 else 5 * secs, self._again, slot, process)
 
-    def _is_replaced(self, later: bool, code: int, why: str) -> bool:
+    def _is_replaced(self, changes: int, code: int, why: str) -> bool:
         """Whether a task was told so rightly: of settings that count no more for some partition."""
-        counts = any(records.configuration == self.oracle.topics.wanted for records in self.oracle.topics.of.values())
-        return self.changed and not later and code == 70 and "has been replaced by" in why and counts
+        newer = [self.features.told(one) for one in range(changes + 1, self.changes + 1)]
+        counts = any(records.configuration in newer for records in self.oracle.topics.of.values())
+        return code == 70 and "has been replaced by" in why and counts
 
-    def _is_allowed(self, later: bool, code: int, why: str) -> bool:
+    def _is_allowed(self, changes: int, code: int, why: str) -> bool:
         """Whether a task may end so in this world."""
         is_poison = bool(self.features.poison) and code == 70 and "in a row" in why
         others = code == 75 and bool(self.features.change or self.features.restored)
         excused = others or is_poison or self.accident.excuses(code)
-        return code in FINE or excused or self._is_replaced(later, code, why)
+        return code in FINE or excused or self._is_replaced(changes, code, why)
 
     def _change(self) -> None:
         """The settings are changed: one task after the other is started anew with them, old ones beside new ones."""
-        self.say(f"the settings are changed: {self.features.change}")
-        self.changed, self.oracle.topics.wanted = True, self.features.told(later=True)
-        self._knows(later=True)
+        self.changes += 1
+        self.say(f"the settings are {'changed: ' + self.features.change if self.changes == 1 else 'those of before'}")
+        self._knows()
         for number, slot in enumerate(self.kernel.rng.sample(self.slots, len(self.slots))):
-            self.kernel.after(number * self.kernel.rng.choice((0.0, 5.0, 30.0)), self._renew, slot)
+            self.kernel.after(number * self.kernel.rng.choice((0.0, 5.0, 30.0)), self._renew, slot, self.changes)
+        if self.features.reverted and self.changes == 1:
+            self.kernel.after(self.kernel.rng.choice((1.0, 20.0, 90.0)), self._change)
 
-    def _renew(self, slot: Slot) -> None:
-        slot.later = True
+    def _renew(self, slot: Slot, changes: int) -> None:
+        if slot.changes > changes:  # it has newer settings by now
+            return
+        slot.changes = changes
         if slot.process is None or not slot.process.alive:
             return
         if slot.service is None:  # it has just begun, with the settings of before
-            self.kernel.after(1.0, self._renew, slot)
+            self.kernel.after(1.0, self._renew, slot, changes)
             return
         self.say(f"{slot.process} gets SIGTERM, to be started with the new settings")
         slot.service.stop()
