@@ -104,13 +104,15 @@ def verdict(
     active: tuple[str, ...],
     in_force_active: tuple[str, ...] = (),
     replaced: str = "",
+    outranked: bool = False,
 ) -> Verdict:
     """What to do with one topic partition.
 
     tables: event type -> state, for every table of ours, the dead letters read last. history: epoch -> routing
     fingerprint, from the same snapshot as the dead letters' position. own: our fingerprint. active: the types of
     our configuration, in_force_active: those of the configuration in force (needed for a switch only). replaced: the
-    configuration that has replaced ours in any partition; empty if none has.
+    configuration that has replaced ours in any partition; empty if none has. outranked: the one in force is of a
+    greater generation than ours.
     """
     for name, state in sorted(tables.items()):
         if problem := _problem(name, state):
@@ -128,7 +130,7 @@ def verdict(
         )
     if in_force == own:
         return _in_force(tables, active, epoch, last_read.position.offset)
-    if own in history.values() or replaced:
+    if own in history.values() or replaced or outranked:
         return Superseded(replaced or in_force)
     if behind := _behind(tables, in_force_active, epoch):
         return behind

@@ -66,14 +66,16 @@ def verdicts(reading: Reading, routing: Routing, app: str) -> dict[TopicPartitio
     """One verdict per partition, from one reading. Raises InvariantBroken for a configuration that cannot be read."""
     own, active = routing.fingerprint(), routing.active_with(reading.views)
     replaced = replaced_by(own, reading.dead_letters.routing_histories().values()) if reading.dead_letters else ""
-    switching: dict[str, tuple[str, ...]] = {}
+    switching: dict[str, tuple[tuple[str, ...], bool]] = {}
     found: dict[TopicPartition, Verdict] = {}
     for tp, states in reading.states.items():
         history, in_force = _history(tp, reading.dead_letters, app)
         switches = in_force and own not in history.values() and not replaced
         if reading.dead_letters and switches and in_force not in switching:
-            switching[in_force] = recorded(reading.dead_letters, in_force).active_with(reading.views)
-        found[tp] = verdict(states, DEAD_LETTERS, history, own, active, switching.get(in_force, ()), replaced)
+            other = recorded(reading.dead_letters, in_force)
+            switching[in_force] = other.active_with(reading.views), other.generation > routing.generation
+        drained, outranked = switching.get(in_force, ((), False))
+        found[tp] = verdict(states, DEAD_LETTERS, history, own, active, drained, replaced, outranked)
     return found
 
 
@@ -107,7 +109,7 @@ def refusal(tp: TopicPartition, found: Verdict, own: str) -> ExporterError | Non
                 Invariant.ROUTE,
                 f"{tp}: configuration {own} has been replaced by {found.in_force}",
                 "start with the newer configuration (while it is rolled out, tasks with this one end so), "
-                "or raise `generation` to return to this one",
+                "or raise `generation` above the newer one's to return to this one",
             )
         case Unfinished():
             return Fenced(

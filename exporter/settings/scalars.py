@@ -85,7 +85,8 @@ class ScalarSettings(BaseModel):
     time with a zone; later starts go on from the tables."""
     generation: CountFrom0 = 0
     """Raise it to return to a routing configuration that was in force before, or to an earlier version after a later
-    one has switched the configuration; no other change needs it."""
+    one has switched the configuration; no other change needs it. Never lower it again: settings with a lower one than
+    is in force do not start."""
 
     roll_records_max: Count = 1_000_000
     """Records that one type and partition stages before they are committed."""

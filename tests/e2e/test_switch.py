@@ -210,6 +210,9 @@ def test_a_configuration_that_was_replaced_refuses_to_run_until_its_generation_r
     export.with_(OLD, generation=1).run(spark)
     expect(export, 59, switched_at=60)
     assert export.positions()[DEAD_LETTERS] == (2, 59)
+    with pytest.raises(InvariantBroken, match=r"ROUTE.*has been replaced by"):  # a third one, of before it was raised
+        export.with_(DDL).run(spark)
+    assert export.positions()[DEAD_LETTERS] == (2, 59)
 
 
 def test_a_removed_type_returns_where_the_dead_letters_are(export: Export, spark: Any) -> None:

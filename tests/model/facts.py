@@ -108,7 +108,8 @@ WORLDS: dict[str, Facts] = {
         "Old and new tasks, crashing and pausing at will, write each record under exactly one configuration.",
         small=(
             {}, {"old": "AD.", "new": "DA."}, {"old": "ADA", "new": "DAD"}, {"olds": 2}, {"news": 2},
-            {"olds": 2, "news": 2}, {"old": "ABD", "new": "BDA", "types": "ABD", "in_old": "ABD"},
+            {"olds": 2, "news": 2}, {"lates": 1}, {"olds": 0, "lates": 2},
+            {"old": "ABD", "new": "BDA", "types": "ABD", "in_old": "ABD"},
             {"old": "AD", "new": "BA", "types": "ABD", "in_old": "AD"},
             {"old": "AD", "new": "BA", "types": "ABD", "in_old": "AD", "news": 2},
         ),

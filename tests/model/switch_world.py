@@ -2,8 +2,9 @@
 
 One topic partition, the tables A (and B) and D (the dead letters), tasks of an old and of a new configuration.
 The two send the records to different types, so that a record that is written under both configurations
-is doubled and one that is written under neither is lost. Ordinary tasks commit by compare-and-set
-on the position that they know, any distance, with all records of that distance (search in world.py
+is doubled and one that is written under neither is lost. Between the two there may have been another one, which
+somebody gave up by the new one's greater generation: tasks of it may begin late. Ordinary tasks commit by
+compare-and-set on the position that they know, any distance, with all records of that distance (search in world.py
 shows that a writer's claim is just that). Crashes happen at any moment; a pause is an interleaving.
 
     Task     (phase, tables read so far, memory)     phase: "reads", "runs", "switches", "gone"
@@ -26,19 +27,22 @@ from tests.model.search import SharedSteps, State, Step, remember
 
 APP = "model"
 TP = TopicPartition("t", 0)
-OLD, NEW = "old", "new"
+OLD, NEW, LATE = "old", "new", "late"
+GENERATIONS = {OLD: 0, LATE: 0, NEW: 1}
 READS, RUNS, SWITCHES, GONE = "reads", "runs", "switches", "gone"
 DEAD_LETTERS = "D"
 
 
 @dataclass(frozen=True)
 class SwitchScope:
-    """routes: configuration -> type of the record at each offset ("." = a hole). olds, news: tasks of each."""
+    """Configuration -> type of the record at each offset ("." = a hole). olds, news, lates: tasks of each."""
 
     old: str = "AD"
     new: str = "DA"
+    late: str = "AA"
     olds: int = 1
     news: int = 1
+    lates: int = 0
     types: str = "AD"
     in_old: str = "AD"
     first: int = -1
@@ -51,20 +55,21 @@ class SwitchWorld(SharedSteps):
         self.scope = scope
         self.types = tuple(scope.types)
         self.dead_letters = self.types.index(DEAD_LETTERS)
-        self.active = {OLD: tuple(scope.in_old), NEW: self.types}
-        self.routes = {OLD: scope.old, NEW: scope.new}
+        self.active = {OLD: tuple(scope.in_old), NEW: self.types, LATE: self.types}
+        self.routes = {OLD: scope.old, NEW: scope.new, LATE: scope.late}
         remember(self, "verdict", "live", "order")
 
     def roles(self) -> tuple[tuple[int, ...], tuple[str, ...]]:
         olds = tuple(f"old{i + 1}" for i in range(self.scope.olds))
         news = tuple(f"new{i + 1}" for i in range(self.scope.news))
-        return (0,) * len(olds) + (1,) * len(news), olds + news
+        lates = tuple(f"late{i + 1}" for i in range(self.scope.lates))
+        return (0,) * len(olds) + (1,) * len(news) + (2,) * len(lates), olds + news + lates
 
     def first_state(self) -> tuple[State, State]:
         """Anchored by the old configuration; all tasks are about to read."""
         at = (0, self.scope.first)
         tables = tuple((at if name in self.active[OLD] else None, ()) for name in self.types)
-        tasks = tuple((config, READS, (), ()) for role in self.roles()[0] for config in ((OLD, NEW)[role],))
+        tasks = tuple((config, READS, (), ()) for role in self.roles()[0] for config in ((OLD, NEW, LATE)[role],))
         return (tables, ((0, OLD),)), tasks
 
     # -- moves
@@ -106,7 +111,9 @@ class SwitchWorld(SharedSteps):
             states[self.types[index]] = crosscheck.TableState(self.live(position))
             history = dict(recorded) if recorded is not None else history
         in_force = history.get(max(history), OLD) if history else OLD
-        return crosscheck.verdict(states, DEAD_LETTERS, history, config, self.active[config], self.active[in_force])
+        active, drained = self.active[config], self.active[in_force]
+        outranked = GENERATIONS[in_force] > GENERATIONS[config]
+        return crosscheck.verdict(states, DEAD_LETTERS, history, config, active, drained, outranked=outranked)
 
     def live(self, position: State | None) -> Position | None:
         """The position as the txn actions say it: earlier epochs are tombstones."""
@@ -213,8 +220,11 @@ class SwitchWorld(SharedSteps):
     # -- invariants
 
     def broken(self, world: State) -> str:
-        """ONCE over all tables; COVER: a record that every table has passed is committed somewhere."""
-        tables = world[0]
+        """ONCE over all tables; COVER: a record that every table has passed is committed somewhere. ROUTE: what was
+        given up is not in force again."""
+        tables, generations = world[0], [GENERATIONS[config] for _, config in world[1]]
+        if generations != sorted(generations):
+            return f"ROUTE: the configurations in force are {', '.join(config for _, config in world[1])}"
         committed = [offset for _, offsets in tables for offset in offsets]
         for offset, name in enumerate(self.scope.old):
             if committed.count(offset) > 1:
@@ -237,7 +247,7 @@ class SwitchWorld(SharedSteps):
     def confirmed_stop(self, world: State) -> str:
         """A Stop that a second reading, undisturbed, would confirm; empty if none."""
         seen = self.reading(world)
-        for config in (OLD, NEW):
+        for config in (OLD, NEW, LATE) if self.scope.lates else (OLD, NEW):
             found = self.verdict(config, seen)
             if isinstance(found, crosscheck.Stop):
                 return found.reason

@@ -111,7 +111,7 @@ FINISHING: tuple[tuple[str, tuple[WorldScope, ...], Starts], ...] = (
     ("two", ({"log": "C"}, {"log": "AD"}, {"log": "AA", "park": True, "drops": False}), each),
     ("fan", ({"log": "g", "park": True, "drops": False},), each),
     ("pair", ({"drops": True, "revokes": True}, {"logs": ("AA", "A")}), each),
-    ("switch", ({}, {"news": 2}, {"old": "AD", "new": "BA", "types": "ABD", "in_old": "AD"}), new_tasks),
+    ("switch", ({}, {"news": 2}, {"lates": 1}, {"old": "AD", "new": "BA", "types": "ABD", "in_old": "AD"}), new_tasks),
     ("met", WORLDS["met"].small, new_tasks),
     ("restore", tuple(WORLDS["restore"].small[at] for at in (0, 2, 3)), fresh(STARTS[REPAIR])),
     ("poison", ({}, {"back": "D", "heals": True}, {"tasks": 2, "repairs": 0}), where_the_repair_is_done),

@@ -79,4 +79,12 @@ RECORDED: list[tuple[int, Features]] = [
             lost_reply=0.01, records_per_sec=6.0, roll_secs=15.0, new_types=1, transactions=True, evolves=True,
         ),
     ),
+    (
+        97,
+        Features(
+            partitions=1, wal="best_effort", kill_every_secs=15.0, cuts=False, sigterms=False, refused=0.05,
+            lost_reply=0.01, records_per_sec=6.0, roll_secs=15.0, transactions=True, compaction=True,
+            change="generation", reverted=True, secs=600.0, armed=8,
+        ),
+    ),
 ]  # fmt: skip

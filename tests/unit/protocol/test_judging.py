@@ -71,6 +71,14 @@ def test_an_older_one_has_been_replaced_for_a_partition_that_came_later_too() ->
     assert found == {P1: Superseded(OLD.fingerprint())}
 
 
+@pytest.mark.parametrize(("ours", "in_force", "starts"), [(0, 0, True), (0, 1, False), (1, 1, True), (2, 1, True)])
+def test_one_of_a_lower_generation_replaces_nothing(ours: int, in_force: int, starts: bool) -> None:
+    """Though no history has it: it was given up before any task of it had begun (protocol 5.3)."""
+    newer = replace(OLD, generation=in_force)
+    (found,) = verdicts(reading(dead_letters(newer)), replace(OURS, generation=ours), APP).values()
+    assert isinstance(found, Switch) if starts else found == Superseded(newer.fingerprint())
+
+
 @pytest.mark.parametrize("text", ["{", "{}", "[]", '{"generation": 1}'])
 def test_a_configuration_that_this_version_cannot_read_stops(text: str) -> None:
     """Nothing is drained by guess."""
