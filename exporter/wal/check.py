@@ -105,13 +105,15 @@ class LogCheck:
         found: dict[tuple[str, TopicPartition], LogVerdict] = {}
         for name in sorted({*views, *by_type}):
             says = self._says(name, logged, views.get(name), dead_letters, named or {})
-            says = self._looked_up(name, views.get(name), says, by_type[name], name in unproven)
+            # Asked once: what ends while the table's log is read has not been looked for there.
+            own = {tp: self._journal.under_way(name, tp) for tp in says}
+            others = {tp: _without(by_type[name][tp], own[tp]) for tp in says}
+            says = self._looked_up(name, views.get(name), says, others, name in unproven)
             counted = [i for tp in says for i in by_type[name][tp] if i.rows and i.commit_id in says[tp].live_rows]
             if name in unproven and not counted:
                 raise unproven[name]
             for tp, one in says.items():
-                mine = self._journal
-                found[name, tp] = judge(one, by_type[name][tp], mine.under_way(name, tp), mine.routing, live)
+                found[name, tp] = judge(one, by_type[name][tp], own[tp], self._journal.routing, live)
         self.said = {**self.said, **{key: one.verdict.value for key, one in found.items()}}
         return found
 
@@ -146,11 +148,13 @@ class LogCheck:
         name: str,
         view: TableView | None,
         says: Mapping[TopicPartition, TableSays],
-        intents: Mapping[TopicPartition, Sequence[Intent]],
+        others: Mapping[TopicPartition, Sequence[Intent]],
         unproven: bool,
     ) -> dict[TopicPartition, TableSays]:
-        """Add what the table's log tells of started intents, and counted rows where it tells nothing."""
-        others = {tp: _without(intents[tp], self._journal.under_way(name, tp)) for tp in says}
+        """Add what the table's log tells of started intents, and counted rows where it tells nothing.
+
+        others: those that this process does not settle itself.
+        """
         wanted = [one for tp in says for one in to_find(says[tp], others[tp])]
         if view is None or not (wanted or unproven):
             return dict(says)

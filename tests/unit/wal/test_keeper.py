@@ -117,6 +117,24 @@ def test_what_no_claim_of_ours_has_any_more_is_judged_as_anothers() -> None:
     assert [(one.commit_id, one.version) for one in world.wal.read(P0)] == [("c29", 2)]
 
 
+def test_what_ends_while_the_tables_log_is_read_is_still_this_tasks_own() -> None:
+    """It was not looked for there; its position is reached, and it is not dead."""
+    table = MemoryTable("order", {P0: 29}, said=[{}, metadata("c19", 19, 10), metadata("c29", 29, 10)])
+    world, read = World(order=table), table.logged
+    world.wal.start([intent(19)])
+    assert not world.journal.begin("order", [intent(29)])
+    logged = world.check.read([P0])
+
+    def ends_meanwhile(version: int) -> Any:
+        world.journal.settle("order", {(P0, "c29"): 2}, [])
+        return read(version)
+
+    table.logged = ends_meanwhile  # type: ignore[method-assign]
+    found = world.check.judge(logged, {"order": table.view()})["order", P0]
+    said = {one.intent.commit_id: one.verdict for one in found.judged if one.intent}
+    assert said == {"c19": Ruling.FINISH, "c29": Ruling.PENDING}
+
+
 def test_an_empty_log_is_filled_with_the_newest_commit_that_has_rows() -> None:
     """A heartbeat later counts only where no commit with rows is near; the next start has nothing to fill."""
     log = [{}, metadata("a", 9, 10), metadata("b", 19, 10), metadata("c", 29, 0), metadata("d", 5, 0, P1)]
