@@ -60,9 +60,11 @@ class MetTypes:
                 for name, at in by_name.items()
             }
         views = {name: future.result() for name, future in done.items()}
-        dead_letters = self._lake.table(DEAD_LETTERS).view()
+        table = self._lake.table(DEAD_LETTERS)
+        dead_letters = table.view()
         if dead_letters is None:
             raise InvariantBroken(Invariant.MONOTONE, f"table {DEAD_LETTERS} is gone", "put it back")
+        self._reader.named_since(table, dead_letters)  # what is registered says that all before it was looked at (4.5)
         at = {key.tp: position for key, position in wanted.items()}
         self._anchors.require_dead_letters(dead_letters, at)
         self._anchors.register({DEAD_LETTERS: dead_letters, **views}, at)
