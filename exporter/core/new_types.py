@@ -38,14 +38,15 @@ def unanchored(
 def stamped(fragment: Fragment, tables: Mapping[str, TableTarget]) -> Fragment:
     """The fragment with the files of new types marked as staged against the tables that these have now.
 
-    Of one that is not just as a new one is made nothing is taken: it is read again.
+    They have no column of those that are planned since, be it with the first look at the table. Of one that is not just
+    as a new one is made nothing is taken: it is read again.
     """
     files = {}
     for name, staged in fragment.files.items():
         if all(file.fingerprint for file in staged):
             files[name] = staged
-        elif name in tables and tables[name].is_plain:
-            files[name] = tuple(replace(file, fingerprint=tables[name].fingerprint) for file in staged)
+        elif name in tables and tables[name].plain:
+            files[name] = tuple(replace(file, fingerprint=tables[name].plain) for file in staged)
     return replace(fragment, files=files)
 
 

@@ -52,7 +52,7 @@ class TableTarget:
     fingerprint: of its metadata; empty of a table that is not made yet. spec: how it is cut. decoded: Spark schema JSON
     of what is decoded of the type, None where that is what is declared. has_event_time: False of a table with a column
     `_event_time` of its own, which is left as it is. kept: names of the columns with something of the record that it
-    has; None: all of them, or it gets them. is_plain: whether it is just as a new one is made.
+    has; None: all of them, or it gets them. plain: its fingerprint as it is, where that is just as a new one is made.
     """
 
     fingerprint: str = ""
@@ -60,7 +60,7 @@ class TableTarget:
     decoded: str | None = None
     has_event_time: bool = True
     kept: frozenset[str] | None = None
-    is_plain: bool = False
+    plain: str = ""
 
 
 @dataclass(frozen=True)

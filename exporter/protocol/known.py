@@ -144,7 +144,7 @@ class KnownTables:
             holds_just(view, one, self._made.of(name))
             for one in (declared, with_record_fields(declared, self.planned.of_record(name)))
         )
-        target = self.tables[name] = replace(accepted, is_plain=plain)
+        target = self.tables[name] = replace(accepted, plain=view.fingerprint if plain else "")
         if not target.has_event_time:
             log.warning(Event.EVENT_TIME_NOT_KEPT, table=name)
         other = other_column(view, self.planned.may_have(name)) if declared is not None else ""
@@ -156,7 +156,7 @@ class KnownTables:
     def grow(self, name: str, view: TableView, seen: Seen) -> None:
         """Stage for the columns that follow from what was seen, beside those of the table as it is now."""
         self._learn(view)
-        self.tables[name] = replace(self.planned.grow(name, view, seen), is_plain=self.tables[name].is_plain)
+        self.tables[name] = replace(self.planned.grow(name, view, seen), plain=self.tables[name].plain)
 
     def _learn(self, view: TableView) -> None:
         """Before a table is staged for: what fits it was read with all erasures that it knows of (ERASED)."""

@@ -116,8 +116,9 @@ class PlannedColumns:
         self._look_for_outgrown(name)
 
     def accept(self, name: str, view: TableView) -> TableTarget:
-        """Stage for the table as it is now."""
+        """Stage for the table as it is now. Files of before it was made may be of it, without what is planned."""
         self._look_at(name, view)
+        self._by_fingerprint[name][view.fingerprint] = view.schema_json
         return self._plan(name, view, self._seeded(name, view.schema_json))
 
     def grow(self, name: str, view: TableView, seen: Seen) -> TableTarget:

@@ -51,7 +51,7 @@ def test_a_fragment_that_will_be_discarded_waits_for_nothing():
 def test_files_of_a_new_type_are_marked_with_its_table_or_left_out():
     """4.2: a table that is not as a new one is made gets files that were staged against it, so they are read again."""
     staged = fragment(new=file(), old=file("f0"))
-    plain, other = TableTarget("f1", is_plain=True), TableTarget("f1")
+    plain, other = TableTarget("f1 planned", plain="f1"), TableTarget("f1")
     assert stamped(staged, {"new": plain, "old": TableTarget("f2")}) == replace(
         staged, files={"new": file("f1"), "old": file("f0")}
     )

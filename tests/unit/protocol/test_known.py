@@ -76,7 +76,7 @@ def test_a_table_is_staged_for_as_it_is_cut() -> None:
         one, _, _ = known(Specs({"order": made}))
         cut = replace(VIEW, schema_json=table_schema(ORDER, hour), partition_columns=("day", "hour"))
         assert one.accept("order", cut) == ""
-        assert (one.tables["order"].spec, one.tables["order"].is_plain) == (hour, plain)
+        assert (one.tables["order"].spec, bool(one.tables["order"].plain)) == (hour, plain)
 
 
 def test_of_what_does_not_count_nothing_is_known() -> None:
