@@ -3,6 +3,7 @@
     seen in `_rescued`,  ── no column follows ──> integrated as it is
     schemas that were   ── columns follow ──────> planned; the fragments that lack them are read again with them
     met first                                     three times in a row already: integrated as it is, they come later
+                                                  the table cannot be read: the type is parked, and looked at again
 
 What follows from a schema is asked once, when the first of its records comes. A wider type that it says of a column is
 given to the table at once, by a commit of metadata alone, if the settings widen; else it is told once as outgrown.
@@ -13,7 +14,7 @@ Belongs to the loop's thread.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from exporter.core.manifest import RoundResult
@@ -78,12 +79,14 @@ class Growing:
             if self._is_news(fragment, name)
         }
         grows = widened | {key.event_type for key in news}
+        unreadable: dict[str, str] = {}
         for name in sorted(seen.keys() | schemas | widened):
             if name not in self._known.tables:
                 self.to_make[name] = self._known.planned.to_make(name, seen[name])
-            elif name in grows:
-                self._grow(name, seen[name])
-        return replace(result, fragments=tuple(self._marked(fragment, news) for fragment in result.fragments))
+            elif name in grows and (why := self._grow(name, seen[name])):
+                unreadable[name] = why
+        marked = (self._marked(fragment, news, unreadable) for fragment in result.fragments)
+        return replace(result, fragments=tuple(marked))
 
     def _schemas_of(self, result: RoundResult) -> set[str]:
         """Event types of which columns are planned now, because of schemas or formats whose records came first."""
@@ -140,16 +143,17 @@ class Growing:
             if any(file.fingerprint not in ("", now.get(name)) for file in fragment.files.get(name, ()))
         ]
 
-    def _grow(self, name: str, seen: Seen) -> None:
-        """Plan on the table as it is now: another task may have added the columns already."""
+    def _grow(self, name: str, seen: Seen) -> str:
+        """Plan on the table as it is now: another task may have added the columns already. Why not, or empty."""
         try:
             view = self._lake.table(name).view()
         except TableUnreadable as error:
             log.warning(Event.TABLE_UNREADABLE, table=name, error=first_line(error))
-            return
+            return first_line(error)
         if view is not None:
             self._known.grow(name, view, seen)
             log.info(Event.COLUMNS_PLANNED, table=name, version=view.version)
+        return ""
 
     def _is_news(self, fragment: Fragment, name: str) -> bool:
         seen, planned = fragment.seen.get(name), self._known.planned
@@ -161,16 +165,24 @@ class Growing:
             return True
         return seen is not None and any(planned.is_news(name, one, seen) for one in staged_for)
 
-    def _marked(self, fragment: Fragment, news: Collection[WriterKey]) -> Fragment:
+    def _marked(self, fragment: Fragment, news: Collection[WriterKey], unreadable: Mapping[str, str]) -> Fragment:
+        """unreadable: of tables that gave no view, why: their rows are read again, and that is not one time of three.
+        """
         again: dict[str, str] = {}
+        unwritten: dict[str, str] = {}
         for name in fragment.files:
             key = WriterKey(name, fragment.plan.tp)
-            if key not in news or self._again[key] >= AGAIN_MAX:
+            if key in news and name in unreadable:
+                unwritten[name] = unreadable[name]
+            elif key not in news or self._again[key] >= AGAIN_MAX:
                 self._again.pop(key, None)
-                continue
-            self._again[key] += 1
-            again[name] = AGAIN
-        return replace(fragment, again=again) if again else fragment
+            else:
+                self._again[key] += 1
+                again[name] = AGAIN
+        if not again and not unwritten:
+            return fragment
+        files = {name: files for name, files in fragment.files.items() if name not in unwritten}
+        return replace(fragment, files=files, again=again, unwritten={**fragment.unwritten, **unwritten})
 
 
 def fitted(fragment: Fragment, known: KnownTables) -> Fragment:

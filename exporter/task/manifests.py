@@ -67,14 +67,11 @@ class Manifests:
         require_few(self.known.new_types, result, self.settings.new_types_max)
         if result.storage:
             self.watch.workers_lack_storage(result.storage, now)
-        out = bool(result.incomplete) and self.watch.storage_is_out(now)
-        if result.storage or out:
-            self.rounds.spoiled(result.incomplete, now)
-            self.watch.totals.rounds_failed += 1
-            return None
-        if not self._is_of_known_topics(result, writers):
+        if self._is_spoiled(result, now) or not self._is_of_known_topics(result, writers):
             return None
         planned = self.growing.plan(result)
+        if self._is_spoiled(planned, now):
+            return None
         outgrown = self.known.planned.outgrown
         self.watch.outgrown = {name: [*map(str, columns)] for name, columns in outgrown.items()}
         return planned
@@ -106,6 +103,15 @@ class Manifests:
             at = dead_letters.position(self.lake.app, tp) if dead_letters is not None else None
             if writer is not None and (at is None or at.epoch != writer.epoch):
                 self.read_again({tp})
+
+    def _is_spoiled(self, result: RoundResult, now: float) -> bool:
+        """Whether nothing of a round counts, because the storage is out: what it could not give or take is no type's
+        trouble then."""
+        out = bool(result.incomplete) and self.watch.storage_is_out(now)
+        if out or result.storage:
+            self.rounds.spoiled(result.incomplete, now)
+            self.watch.totals.rounds_failed += 1
+        return out or bool(result.storage)
 
     def _is_of_known_topics(self, result: RoundResult, writers: Writers) -> bool:
         """Whether what was read is of the topics that the tables know (protocol 5.4); in doubt it is read again."""

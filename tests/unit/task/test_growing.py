@@ -100,13 +100,18 @@ def test_rows_are_not_read_again_for_ever(known):
 
 
 def test_a_table_that_cannot_be_read_now_grows_later(known):
-    """What was read is lost for nobody: it is in `_rescued`."""
+    """Its type is parked, as often as it takes: what was read does not go without its columns meanwhile."""
     lake = OneTable()
     lake.error = TableUnreadable("not now")
     growing = Growing(lake=lake, known=known)
     before = known.tables["order"].fingerprint
-    growing.plan(round_of(known, (P0, {"a": 1})))
-    assert known.tables["order"].fingerprint == before
+    for _ in range(AGAIN_MAX + 1):
+        (fragment,) = growing.plan(round_of(known, (P0, {"a": 1}))).fragments
+        assert (fragment.files, fragment.again, fragment.unwritten) == ({}, {}, {"order": "TableUnreadable: not now"})
+        assert known.tables["order"].fingerprint == before
+    lake.error = None
+    (fragment,) = growing.plan(round_of(known, (P0, {"a": 1}))).fragments
+    assert fragment.again and not fragment.unwritten
 
 
 def test_a_table_that_is_to_be_made_is_made_with_its_columns(known):
