@@ -16,11 +16,13 @@ from __future__ import annotations
 
 import json
 import random
-import threading
 from collections import defaultdict
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from typing import Any
 
+from exporter import threads
 from exporter.core.backoff import Backoff
 from exporter.core.schemas import GUID, Decision, KnownSchemas, SchemaText, UnknownId, called, can_be
 from exporter.errors import InvariantBroken, RegistryUnreachable
@@ -60,9 +62,9 @@ class _Book:
     """What is decided about one registry's ids, as far as it was read. Changed under `lock`."""
 
     pins: Pins
-    lock: threading.RLock = field(default_factory=threading.RLock)
+    lock: AbstractContextManager[Any] = field(default_factory=threads.lock)
     pinned: dict[int, PinnedId] = field(default_factory=dict)
-    alone: dict[int, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
+    alone: dict[int, AbstractContextManager[Any]] = field(default_factory=lambda: defaultdict(threads.lock))
     waiting: dict[int, _Waiting] = field(default_factory=dict)
     decided: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     _known: KnownSchemas | None = None
@@ -105,7 +107,7 @@ class _Book:
         found = [one for one in every if (one[0] >= GUID) == guids] or every
         return random.sample(found, min(VOUCHERS, len(found)))
 
-    def lock_of(self, schema_id: int) -> threading.Lock:
+    def lock_of(self, schema_id: int) -> AbstractContextManager[Any]:
         with self.lock:
             return self.alone[schema_id]
 
@@ -119,7 +121,7 @@ class Registry:
         self._store, self._sync = store, sync
         self._client = client or (connect(options) if options.is_there else None)
         self._books: dict[str, _Book] = {}
-        self._lock = threading.Lock()
+        self._lock = threads.lock()
 
     def start(self) -> None:
         """Read what is recorded, and record all versions of the subjects that the settings name.

@@ -101,14 +101,24 @@ class Proofs:
     def prove(self, at_a_time: int) -> int:
         """Search what is left, then write the file; how many that were.
 
-        Ends with the first mutant that is not what is expected of it; the file is then as it was.
+        Raises AssertionError for those that are not what is expected of them; the file has all others then.
         """
-        left = self.left()
+        left, odd = self.left(), dict[str, str]()
         with ThreadPoolExecutor(at_a_time) as pool:
-            for _ in pool.map(self.judge, left):
-                pass
-        self.file.write_text("".join(f"{self.digest(one)}\n" for one in sorted(self.mutants, key=lambda one: one.name)))
+            for mutant, wrong in zip(left, pool.map(self._wrong, left), strict=True):
+                odd |= {mutant.name: wrong} if wrong else {}
+        good = sorted((one for one in self.mutants if one.name not in odd), key=lambda one: one.name)
+        self.file.write_text("".join(f"{self.digest(one)}\n" for one in good))
+        assert not odd, "\n".join(odd.values())
         return len(left)
+
+    def _wrong(self, mutant: Mutant) -> str:
+        """What is not as expected of one; empty if all is."""
+        try:
+            self.judge(mutant)
+        except AssertionError as error:
+            return str(error)
+        return ""
 
 
 def judge(mutant: Mutant) -> str:

@@ -27,7 +27,8 @@ CLUSTER = "sim-cluster"
 @dataclass(frozen=True)
 class Record:
     """One record. kind: the event type that it names, or what is wrong with it. at_ms: its time. day: of its event.
-    poison: whose rounds end on it: all, weak, or empty. more: further fields of its value."""
+    poison: whose rounds end on it: all, weak, or empty. more: further fields of its value. schema: the id that its
+    value names, where they name some."""
 
     offset: int
     kind: str
@@ -35,6 +36,7 @@ class Record:
     day: str
     poison: str = ""
     more: tuple[tuple[str, int | str], ...] = ()
+    schema: int | None = None
 
 
 @dataclass
@@ -60,13 +62,15 @@ class Topic:
 
 
 class Broker:
-    """All brokers of one world. produced: told of each record that is there, with its partition."""
+    """All brokers of one world. produced: told of each record that is there, with its partition. schema: the id that a
+    record's value names which is made now."""
 
     def __init__(self, kernel: Kernel, network: Network) -> None:
         self.kernel = kernel
         self.network = network
         self.topics: dict[str, Topic] = {}
         self.produced: Callable[[TopicPartition, Record], None] = lambda tp, record: None
+        self.schema: Callable[[], int | None] = lambda: None
         self.groups: dict[str, Coordinator] = {}
         self.said: dict[str, list[bytes]] = defaultdict(list)
         self.hearing: dict[str, list[SimEvent]] = defaultdict(list)
@@ -86,7 +90,7 @@ class Broker:
     def produce(self, tp: TopicPartition, kind: str, day: str, at_ms: int, holes: int = 0, **more: Any) -> None:
         """Append a record, behind so many offsets that nobody ever sees. more: of it, what is seldom said."""
         log = self.log(tp)
-        record = Record(log.end + holes, kind, at_ms, day, **more)
+        record = Record(log.end + holes, kind, at_ms, day, schema=self.schema(), **more)
         log.records[record.offset] = record
         log.end = record.offset + 1
         if log.open_from is None:

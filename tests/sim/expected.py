@@ -7,7 +7,7 @@ the dead letters' history says. No code of the product decides anything here.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 DEAD_LETTERS = "dead_letters"
@@ -65,6 +65,7 @@ class Place:
 class Records:
     """Those of one partition. kinds: of what was produced. first: what is before it is gone. unsure: a record that may
     have gone before anybody read it. poison: those on which some task's rounds end. fields: a record's further one.
+    schemas: the id that a record's value names. undecided: those of which nothing is decided yet.
     """
 
     kinds: dict[int, str] = field(default_factory=dict)
@@ -74,6 +75,8 @@ class Records:
     unsure: set[int] = field(default_factory=set)
     poison: set[int] = field(default_factory=set)
     fields: dict[int, str] = field(default_factory=dict)
+    schemas: dict[int, int] = field(default_factory=dict)
+    undecided: set[int] = field(default_factory=set)
     configuration: Configuration | None = None
 
 
@@ -82,7 +85,8 @@ class Expected:
     wanted: the one that counts everywhere in the end.
 
     belongs: table -> partition -> offsets; counted: the same, of those that its commits count. dead: how many dead
-    letters a record has, where it has several.
+    letters a record has, where it has several. decided: what is decided of a schema id at an offset: text, unknown, or
+    nothing.
     """
 
     def __init__(self, begun: Configuration) -> None:
@@ -92,18 +96,46 @@ class Expected:
         self.belongs: dict[str, dict[Partition, set[int]]] = defaultdict(lambda: defaultdict(set))
         self.counted: dict[str, dict[Partition, set[int]]] = defaultdict(lambda: defaultdict(set))
         self.dead: dict[Partition, dict[int, int]] = defaultdict(dict)
+        self.decided: Callable[[int, Partition, int], str] = lambda schema_id, partition, offset: "text"
 
-    def produced(self, partition: Partition, offset: int, kind: str, at_ms: int = 1) -> None:
+    def produced(
+        self, partition: Partition, offset: int, kind: str, at_ms: int = 1, schema_id: int | None = None
+    ) -> None:
         """A record is in the topic."""
         records = self.of[partition]
         records.kinds[offset], records.times[offset] = kind, at_ms
+        if schema_id is not None:
+            records.schemas[offset] = schema_id
         records.end = offset + 1
         self._place(partition, [offset], records.configuration or self.begun)
 
+    def decides(self, schema_id: int, record: Callable[[], None]) -> None:
+        """Something is decided of an id: its records are in their places afterwards. record: takes it in."""
+        named = {
+            partition: [offset for offset in of.kinds if of.schemas[offset] == schema_id]
+            for partition, of in self.of.items()
+        }
+        for partition, offsets in named.items():
+            self._unplace(partition, offsets, self.of[partition].configuration or self.begun)
+        record()
+        for partition, offsets in named.items():
+            self._place(partition, offsets, self.of[partition].configuration or self.begun)
+
+    def _place_of(self, partition: Partition, offset: int, by: Configuration) -> Place:
+        """Nowhere, as long as it cannot be read; a dead letter, where nobody can ever."""
+        records = self.of[partition]
+        schema_id = records.schemas.get(offset)
+        state = "text" if schema_id is None else self.decided(schema_id, partition, offset)
+        if not state:
+            records.undecided.add(offset)
+            return Place(())
+        records.undecided.discard(offset)
+        return by.place(records.kinds[offset], offset) if state == "text" else Place((DEAD_LETTERS,))
+
     def _place(self, partition: Partition, offsets: Iterable[int], by: Configuration) -> None:
-        kinds, dead = self.of[partition].kinds, self.dead[partition]
+        dead = self.dead[partition]
         for offset in offsets:
-            place = by.place(kinds[offset], offset)
+            place = self._place_of(partition, offset, by)
             for name in place.rows:
                 self.belongs[name][partition].add(offset)
             for name in place.counted:
@@ -112,9 +144,9 @@ class Expected:
                 dead[offset] = several
 
     def _unplace(self, partition: Partition, offsets: Iterable[int], by: Configuration) -> None:
-        kinds, dead = self.of[partition].kinds, self.dead[partition]
+        dead = self.dead[partition]
         for offset in offsets:
-            place = by.place(kinds[offset], offset)
+            place = self._place_of(partition, offset, by)
             for name in place.rows:
                 self.belongs[name][partition].discard(offset)
             for name in place.counted:
@@ -129,6 +161,7 @@ class Expected:
         """These were never to be seen: of a transaction that was aborted."""
         records = self.of[partition]
         self._unplace(partition, offsets, records.configuration or self.begun)
+        records.undecided -= offsets
         for offset in offsets:
             del records.kinds[offset]
 

@@ -32,6 +32,8 @@ TAKES = (("order", ("order", "payment")), ("click", ("click", "payment")))
 FILTERED = ("order", "click")
 """Types that have a filter, where some have one."""
 DAYS = ("2026-01-01", "2026-01-02")
+UNKNOWN_SECS = 10.0
+"""For so long a registry says that it has no such id before that is believed."""
 FRESH_SECS, FRESH_KILLS, FRESH_ARMED = 600.0, 0.5, 8
 """Worlds of fresh seeds are longer than those of which something is recorded, and their tasks are killed more often.
 More kills wait for their points then: else the next one would take the place of most before it strikes."""
@@ -51,6 +53,7 @@ class Features:
     fans_out: a record may belong to several types, of which one or another may refuse it.
     evolves: records have further fields, of which columns are made.
     reverted: some time after the change the settings of before come back, as another generation.
+    registry: values name schemas by ids of a registry, which has some of them late and some never (registry.py).
     """
 
     tasks: int = 3
@@ -86,6 +89,7 @@ class Features:
     fans_out: bool = False
     evolves: bool = False
     reverted: bool = False
+    registry: bool = False
     secs: float = 300.0
     armed: int = 1
 
@@ -135,7 +139,7 @@ class Features:
         """As drawn, and more happens: of 300 seconds nobody is killed in the last 90, nor until the first task runs."""
         drawn = cls.drawn(seed)
         reverted = bool(drawn.change) and Random(f"reverted of {seed}").random() < 0.5
-        drawn = replace(drawn, reverted=reverted)
+        drawn = replace(drawn, reverted=reverted, registry=Random(f"registry of {seed}").random() < 0.25)
         return replace(drawn, secs=FRESH_SECS, kill_every_secs=drawn.kill_every_secs * FRESH_KILLS, armed=FRESH_ARMED)
 
     @property
@@ -203,6 +207,9 @@ def settings_of(features: Features, share: str = "", changes: int = 0) -> tuple[
     lines += ['unrouted = "count"'] if told.counts else []
     lines += ['evolve = "add"'] if features.evolves else []
     lines += [f"generation = {told.generation}"] if told.generation else []
+    if features.registry:
+        lines += ["[value_format]", 'kind = "json_schema"']
+        lines += ["[schema_registry]", 'urls = ["http://127.0.0.1:1"]', f"unknown_after_secs = {UNKNOWN_SECS}"]
     lines += ["[type_from]", 'kind = "json"', 'name = "type"', "[event_time]", 'kind = "record"']
     for name in told.declared:
         lines += [f"[types.{name}]", f'columns = "{"note STRING" if name in told.texts else "id BIGINT"}"']

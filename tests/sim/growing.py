@@ -53,8 +53,8 @@ class Sight:
         return self._columns[name]
 
     def look(self, name: str, record: Record) -> None:
-        """A row that is staged."""
-        if not self.grows(name):
+        """A row that is staged. Where values name schemas, columns come of those alone."""
+        if not self.grows(name) or self._order.routing.has_ids:
             return
         columns, is_declared = self.columns(name), name in self._order.routing.schemas
         left = {  # the field that says the type is left over where nothing is declared alone

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.sim.network import SERVICES
+from tests.sim.network import REGISTRY, SERVICES
 
 if TYPE_CHECKING:
     from tests.sim.world import World
@@ -74,7 +74,8 @@ class Mischief:
             world.seen.faults["sleeps"] += 1
             kernel.pause(slot.process, secs)
         elif drawn < 0.9 and features.cuts:
-            service, who = rng.choice(SERVICES), rng.choice((slot.process, None))
+            services = (*SERVICES, REGISTRY) if features.registry else SERVICES
+            service, who = rng.choice(services), rng.choice((slot.process, None))
             secs = rng.choice((2.0, 10.0, 30.0)) * (0.5 + rng.random())
             world.say(f"{who or 'everybody'} reaches the {service} no more for {secs:.1f} s")
             world.seen.faults[f"cut off from {service}"] += 1

@@ -69,7 +69,7 @@ PROOFS = Proofs(PROVEN, MUTANTS, read_by, judge)
 def main(names: list[str]) -> None:
     """What is not as expected is told, and the next one is searched, if names are given; else it ends all."""
     if not names:
-        sys.stdout.write(f"{PROOFS.prove(1)} of {len(MUTANTS)} searched\n")
+        sys.stdout.write(f"{PROOFS.prove(2)} of {len(MUTANTS)} searched\n")
     for mutant in MUTANTS:
         if mutant.name in names:
             began = time.monotonic()

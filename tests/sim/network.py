@@ -13,8 +13,9 @@ from typing import Any, TypeVar
 
 from tests.sim.kernel import Kernel, Process
 
-STORE, LOG, BROKER, CONTROL = "store", "log", "broker", "control"
+STORE, LOG, BROKER, CONTROL, REGISTRY = "store", "log", "broker", "control", "registry"
 SERVICES = (STORE, LOG, BROKER, CONTROL)
+"""What every world has."""
 
 TRIES = 3
 """So often a call that is refused is made again; the client of a real store goes on for some seconds."""
@@ -44,7 +45,7 @@ class Network:
     """
 
     kernel: Kernel
-    weather: dict[str, Weather] = field(default_factory=lambda: {service: Weather() for service in SERVICES})
+    weather: dict[str, Weather] = field(default_factory=lambda: {name: Weather() for name in (*SERVICES, REGISTRY)})
     cut: dict[tuple[Process | None, str], float] = field(default_factory=dict)
     met: Counter[str] = field(default_factory=Counter)
     calls: Counter[str] = field(default_factory=Counter)

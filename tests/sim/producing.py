@@ -82,7 +82,7 @@ class Producing:
         return ((f"f{number}", rng.choice((7, "seven")) if number % 2 else 7),)
 
     def _produced(self, tp: TopicPartition, one: Record) -> None:
-        self._expected.produced(of(tp), one.offset, one.kind, one.at_ms)
+        self._expected.produced(of(tp), one.offset, one.kind, one.at_ms, one.schema)
         for name, _ in one.more:
             self._expected.of[of(tp)].fields[one.offset] = name
         if one.poison:

@@ -87,4 +87,36 @@ RECORDED: list[tuple[int, Features]] = [
             change="generation", reverted=True, secs=600.0, armed=8,
         ),
     ),
+    (
+        1796046728,
+        Features(
+            tasks=2, partitions=6, coordinated=True, wal="required", kill_every_secs=9.0, sleeps=False, cuts=False,
+            sigterms=False, lost_reply=0.01, late=0.02, records_per_sec=2.0, heartbeat_secs=3.0, through="idle_aware",
+            announced=True, restored=True, slow=0.03, secs=600.0, armed=8,
+        ),
+    ),
+    (
+        1796047241,
+        Features(
+            partitions=1, coordinated=True, wal="required", leases=True, kill_every_secs=15.0, cuts=False,
+            sigterms=False, refused=0.05, records_per_sec=0.5, roll_secs=1.0, through="idle_aware", new_types=5,
+            restored=True, slow=0.03, secs=600.0, armed=8,
+        ),
+    ),
+    (
+        1796047684,
+        Features(
+            partitions=1, coordinated=True, kill_every_secs=6.0, sleeps=False, sigterms=False, late=0.02,
+            records_per_sec=2.0, heartbeat_secs=3.0, new_types=5, retention=True, swept=True, evolves=True, secs=600.0,
+            armed=8,
+        ),
+    ),
+    (
+        1796047825,
+        Features(
+            tasks=2, partitions=1, kill_every_secs=9.0, sleeps=False, sigterms=False, refused=0.01,
+            records_per_sec=0.5, roll_secs=15.0, heartbeat_secs=30.0, through="idle_aware", compaction=True,
+            filtered=True, evolves=True, secs=600.0, armed=8,
+        ),
+    ),
 ]  # fmt: skip

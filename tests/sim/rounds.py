@@ -10,11 +10,13 @@ import json
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from exporter.core.manifest import RoundResult
 from exporter.core.order import StagingBudget, StagingOrder
 from exporter.core.routing import DEAD_LETTERS, Routing
+from exporter.core.schemas import Decision, UnknownId
 from exporter.core.shapes import COUNT
 from exporter.core.valid_through import ALL
 from exporter.core.writers import Fragment, PartitionPlan, StagedFile
@@ -85,12 +87,18 @@ class SimReader:
             records = self._records(plan)
             if self._cancelled != cancelled:
                 raise RoundFailed("the round was cancelled")
+            left_out = order.left_out(plan.tp)
+            waiting = [one for one in records if one.offset not in left_out and lacks(order, plan, one)]
+            if waiting:  # nothing behind the first one is read
+                plan = replace(plan, end=waiting[0].offset)
+                records = [one for one in records if one.offset < plan.end]
             process = kernel.here().process.name
-            if bad := next((one for one in records if one.offset not in spared and ends(one, process)), None):
+            if bad := next((one for one in records if one.offset not in left_out and ends(one, process)), None):
                 first = [one for one in records if one.offset == plan.start]
                 found = raw(plan.tp, first) if len(order.plans) == 1 else None
                 raise RoundFailed(f"a round failed: it ends on {plan.tp} {bad.offset}", raw=found)
-            fragments.append(self._staged(order, plan, records, counts))
+            fragment = self._staged(order, plan, records, counts)
+            fragments.append(replace(fragment, missing=frozenset(one.schema for one in waiting if one.schema)))
         return RoundResult(tuple(fragments), dict(counts))
 
     def _records(self, plan: PartitionPlan) -> list[Record]:
@@ -117,12 +125,15 @@ class SimReader:
         times: dict[str, int] = {}
         filtered, sight = Counter[str](), Sight(order, plan.tp)
         for record in records:
-            if record.offset in order.poison_offsets.get(plan.tp, ()):
+            if record.offset in order.left_out(plan.tp):
                 continue
             counts["records"] += 1
             counts["bytes"] += RECORD_BYTES
             times[ALL] = max(times.get(ALL, 0), record.at_ms)
-            names, left_out = destinations(order.routing, record)
+            if isinstance(decided(order, plan, record), UnknownId):
+                names, left_out = [DEAD_LETTERS], list[str]()
+            else:
+                names, left_out = destinations(order.routing, record)
             for name in names:
                 bound = plan.bound(name)
                 if bound is not None and record.offset > bound:
@@ -162,6 +173,16 @@ class SimReader:
         found = self._broker.asked(lambda: self._broker.log(tp).records.get(offset))
         wanted = RangeWanted({}, tp, offset, offset + 1, "read_committed", RECORD_BYTES)
         return by_coordinates(wanted) if found is None else raw(tp, [found])
+
+
+def decided(order: StagingOrder, plan: PartitionPlan, record: Record) -> Decision | None:
+    """What is decided of the schema of a record that names one."""
+    return None if record.schema is None else order.schemas.of(record.schema, plan.tp, record.offset)
+
+
+def lacks(order: StagingOrder, plan: PartitionPlan, record: Record) -> bool:
+    """Whether a record cannot be read yet."""
+    return record.schema is not None and decided(order, plan, record) is None
 
 
 def destinations(routing: Routing, record: Record) -> tuple[list[str], list[str]]:

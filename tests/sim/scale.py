@@ -98,7 +98,7 @@ def settings_of(features: Features, share: str = "", types: int = 0) -> tuple[Se
     lines += [f'wal_mode = "{features.wal}"', 'wal_table = "sim"'] if features.wal != "off" else []
     if features.coordinated:
         interval = f"commit_interval_secs = {features.roll_secs}"
-        lines += ['commit_mode = "coordinated"', f'control_topic = "{CONTROL_TOPIC}"', interval]
+        lines += [f'control_topic = "{CONTROL_TOPIC}"', interval]
     lines += ["[type_from]", 'kind = "json"', 'name = "type"', "[event_time]", 'kind = "record"']
     for number in range(types):
         lines += [f"[types.type{number}]", 'columns = "id BIGINT"']

@@ -14,6 +14,7 @@ import pytest
 from exporter.core.columns import EVOLVED
 from exporter.core.order import Destination, StagingOrder, TableTarget
 from exporter.core.routing import DEAD_LETTERS
+from exporter.core.schemas import KnownSchemas, SchemaText, UnknownId
 from exporter.core.valid_through import ALL
 from exporter.core.writers import Fragment, PartitionPlan
 from exporter.executor.gathered import gathered
@@ -49,8 +50,9 @@ def staged_by_workers(order: StagingOrder, records: list[Record]) -> Fragment:
     told: dict[str, list[Any]] = {name: [] for name in RAW.names}
     for one in records:
         bad = one.kind.startswith(BAD)
+        frame = b"" if one.schema is None else b"\0" + one.schema.to_bytes(4, "big")
         told["key"].append(None)
-        told["value"].append(b"{" if bad else json.dumps(value_of(one)).encode())
+        told["value"].append(frame + (b"{" if bad else json.dumps(value_of(one)).encode()))
         told["topic"].append(TP.topic)
         told["partition"].append(TP.partition)
         told["offset"].append(one.offset)
@@ -94,6 +96,8 @@ RULES = {
     "fans_out": Features(fans_out=True, new_types=5),
     "both": Features(filtered=True, fans_out=True),
     "evolves": Features(fans_out=True, new_types=5, evolves=True),
+    "registry": Features(registry=True),
+    "all": Features(registry=True, fans_out=True, filtered=True, new_types=5),
 }
 
 
@@ -115,7 +119,8 @@ def test_a_round_here_is_a_round_there(seed, features, tmp_path: Path, monkeypat
         day = rng.randrange(2)
         at_ms = BEGAN_MS + day * DAY_MS + rng.randrange(DAY_MS)
         more = rng.choice(((), (("colour", 7),), (("colour", "red"),), (("size", 7),))) if features.evolves else ()
-        records.append(Record(offset, rng.choice(features.kinds), at_ms, f"2026-01-0{day + 1}", more=more))
+        kind, schema = rng.choice(features.kinds), rng.choice((1, 1, 1, 1, 2, 2, 3, 4)) if features.registry else None
+        records.append(Record(offset, kind, at_ms, f"2026-01-0{day + 1}", more=more, schema=schema))
     settings, routing = settings_of(features)
     evolutions, _ = growth_of(settings, routing)
     wide = combined_with(routing.columns_of(TYPES[0]), "size")
@@ -124,17 +129,20 @@ def test_a_round_here_is_a_round_there(seed, features, tmp_path: Path, monkeypat
     bounds = {name: rng.choice((-1, 0, records[0].offset, records[-1].offset // 2)) for name in names}
     start = min(bounds.values()) + 1
     plan = PartitionPlan(TP, 1, 0, start, records[-1].offset + 1, bounds)
+    erased = rng.sample([one.offset for one in records], len(records) // 5)
+    text = SchemaText("JSON", "{}")
+    decisions = {1: (text,), 2: (UnknownId({TP: records[len(records) // 2].offset}), text), 3: (UnknownId({TP: 9}),)}
 
     def order(root: str) -> StagingOrder:
         return StagingOrder(
             Destination(root, "sim"), routing, {TP: plan}, tables, {TP: {}}, times="record", new_types_max=10,
-            evolutions=evolutions,
+            evolutions=evolutions, schemas=KnownSchemas(decisions), erased={TP: frozenset(erased)},
         )
 
     there = staged_by_workers(order(str(tmp_path)), [one for one in records if one.offset >= start])
     here = staged_here(order(f"{SCHEME}lake"), records)
     assert as_told(here) == as_told(there)
-    assert here.times[ALL] == there.times[ALL]
+    assert here.times.get(ALL) == there.times.get(ALL)
     assert here.filtered == {name: count for name, count in there.filtered.items() if count}
     assert seen_by(here) == seen_by(there)
-    assert (here.plan, here.unwritten) == (there.plan, there.unwritten)
+    assert (here.plan, here.unwritten, here.missing) == (there.plan, there.unwritten, there.missing)

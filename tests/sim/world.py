@@ -37,9 +37,10 @@ from tests.sim.janitor import Janitor
 from tests.sim.kernel import Fiber, Kernel, Process, SimThreads
 from tests.sim.ledger import Ledger
 from tests.sim.mischief import Mischief
-from tests.sim.network import LOG, SERVICES, Network
+from tests.sim.network import LOG, Network
 from tests.sim.oracle import Oracle
 from tests.sim.producing import Producing
+from tests.sim.registry import PINS, SchemaRegistry
 from tests.sim.rounds import SimReader
 from tests.sim.slots import Seen, Slot
 from tests.sim.store import SCHEME, Disk, SimStore, There
@@ -65,6 +66,7 @@ class World:
         self.oracle = Oracle(self.disk.bodies, "lake", APP, self.features.told())
         self.ledger = Ledger(self)
         self.broker.group_offsets = self.ledger.group
+        self.registry = SchemaRegistry(self)
         self.slots: list[Slot] = []
         self.broken: Exception | None = None
         self.audience = Audience()
@@ -79,8 +81,7 @@ class World:
             self.kernel, self.broker, self.features, self.oracle.topics, self.say, lambda: self.quiet
         )
         self.kernel.died = self._died
-        for service in SERVICES:
-            weather = self.network.weather[service]
+        for weather in self.network.weather.values():
             weather.refused, weather.lost_reply, weather.late, weather.slow = (
                 self.features.refused, self.features.lost_reply, self.features.late, self.features.slow,
             )  # fmt: skip
@@ -119,9 +120,10 @@ class World:
 
     def _knows(self) -> None:
         """The oracle is told which configuration stands behind the fingerprint of the newest settings."""
-        _, configuration = settings_of(self.features, changes=self.changes)
-        self.oracle.topics.wanted = self.features.told(self.changes)
-        self.oracle.topics.configurations[configuration.fingerprint()] = self.oracle.topics.wanted
+        topics, (_, configuration) = self.oracle.topics, settings_of(self.features, changes=self.changes)
+        if self.changes:
+            topics.wanted = self.features.told(self.changes)
+        topics.configurations[configuration.fingerprint()] = topics.wanted
 
     def _replaced(self) -> dict[str, Any]:
         """What the wiring takes from outside, by its name there."""
@@ -184,6 +186,8 @@ class World:
 
     def _written(self, path: str, body: bytes) -> None:
         """A file is new: a commit, if it is an entry of a table's log."""
+        if path.startswith(PINS):
+            self.registry.written(path, body)
         folder, log, name = path.removeprefix("lake/").partition("/_delta_log/")
         if not log or not name.endswith(".json"):
             return
@@ -227,7 +231,9 @@ class World:
             lake = SimLake(settings.store, APP, table_options(settings))
             topics = SimTopics(self.broker, settings.selection, {})
             evolutions, columns = growth_of(settings, configuration)
-            bench = Workbench(lake, topics, configuration, evolutions, None, columns)  # type: ignore[arg-type]
+            schemas = self.registry.opened(settings) if self.features.registry else None
+            bench = Workbench(lake, topics, configuration, evolutions, schemas, columns)  # type: ignore[arg-type]
+            bench.load_schemas()
             watch = build.open_watch(settings)
             slot.service = build.build_service(settings, bench, watch=watch)
             point(Fault.AFTER_JOIN)
@@ -321,6 +327,8 @@ class World:
             self.accident.begin()
         if features.swept:
             self.janitor.begin()
+        if features.registry:
+            self.registry.begin()
         if features.change:
             self.kernel.after(40.0 + 120.0 * self.kernel.rng.random(), self._change)
 
@@ -370,7 +378,8 @@ class World:
             if self.accident.hurt:
                 raise Broken("PROGRESS: no repair comes to an end")
             self.oracle.finished()
-            if self.features.evolves and not self.features.change:  # who drains makes no columns
+            features = self.features
+            if features.evolves and not (features.change or features.registry):  # who drains makes no columns
                 self.oracle.have_columns()
             self.ledger.finished()
             self._is_clean()
