@@ -143,6 +143,7 @@ class Recovery:
 
         The log is put right where it lags behind the tables.
         """
+        self._log_check.let_go(tps)
         reading = self.reader.read(tps)
         found, logs = self.verdicts(reading), self.reader.log_verdicts(reading)
         # One reading is not one moment: a switch or repair under way looks like damage, once.

@@ -11,7 +11,7 @@ from the tables' history.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -61,6 +61,10 @@ class LogCheck:
     @property
     def on(self) -> bool:
         return self._journal.on
+
+    def let_go(self, tps: Container[TopicPartition]) -> None:
+        """No claim of this process has an offer of these partitions: what a drain had begun is judged as any other."""
+        self._journal.let_go(tps)
 
     def read(self, tps: Iterable[TopicPartition]) -> Logged | None:
         """One Query per partition, to be done before any table is read. None: no log, or best effort and no answer.

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import queue
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -135,17 +135,31 @@ class Journal:
 
         held: (event type, partition) -> ids of the offers that a claim has. To be called while no commit is under way.
         """
-        for event_type, offers in [*self._open.items()]:
-            for commit_id, begun in [*offers.items()]:
-                for tp in [tp for tp in begun.intents if commit_id not in held.get((event_type, tp), ())]:
-                    self._take(event_type, tp, commit_id)
+        for event_type, tp, commit_id in self._begun():
+            if commit_id not in held.get((event_type, tp), ()):
+                self._take(event_type, tp, commit_id)
+
+    def let_go(self, tps: Container[TopicPartition]) -> None:
+        """The same of all offers of some partitions: they are read anew, and no claim has any of them."""
+        for event_type, tp, commit_id in self._begun():
+            if tp in tps:
+                self._take(event_type, tp, commit_id)
+
+    def _begun(self) -> list[tuple[str, TopicPartition, str]]:
+        """What is begun and not settled; commits of other partitions may be under way beside this."""
+        return [
+            (event_type, tp, commit_id)
+            for event_type, offers in [*self._open.items()]
+            for commit_id, begun in [*offers.items()]
+            for tp in [*begun.intents]
+        ]
 
     def _take(self, event_type: str, tp: TopicPartition, commit_id: str) -> tuple[Intent, bool] | None:
         """The intent, which is not open any more from now on, and whether the log has it; None if there was none."""
         begun = self._open[event_type].get(commit_id)
         intent = begun.intents.pop(tp, None) if begun is not None else None
         if begun is not None and not begun.intents:
-            del self._open[event_type][commit_id]
+            self._open[event_type].pop(commit_id, None)
         return None if begun is None or intent is None else (intent, begun.logged)
 
     def pay(self, landings: Sequence[Landing], failed: Sequence[Intent]) -> bool:

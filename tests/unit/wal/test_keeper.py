@@ -117,6 +117,16 @@ def test_what_no_claim_of_ours_has_any_more_is_judged_as_anothers() -> None:
     assert [(one.commit_id, one.version) for one in world.wal.read(P0)] == [("c29", 2)]
 
 
+def test_what_a_partition_that_is_read_anew_had_begun_is_judged_there() -> None:
+    """A drain whose reply was lost has ended: the group is told of what it committed as soon as the partition runs."""
+    world = World(order=MemoryTable("order", {P0: 19, P1: 19}, said=[{}, metadata("c19", 19, 10)]))
+    assert not world.journal.begin("order", [intent(19), intent(19, tp=P1)])
+    world.check.let_go({P0})
+    world.settle(P0, P1)
+    assert {one.version for one in world.wal.read(P0)} == {1}
+    assert {one.state for one in world.wal.read(P1)} == {IntentState.STARTED}
+
+
 def test_what_ends_while_the_tables_log_is_read_is_still_this_tasks_own() -> None:
     """It was not looked for there; its position is reached, and it is not dead."""
     table = MemoryTable("order", {P0: 29}, said=[{}, metadata("c19", 19, 10), metadata("c29", 29, 10)])
