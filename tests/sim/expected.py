@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 DEAD_LETTERS = "dead_letters"
+HAS_TEXT, UNKNOWN = "text", "unknown"
+"""What is decided of a schema id."""
 Partition = tuple[str, int]
 
 
@@ -40,6 +42,10 @@ class Configuration:
         found = [name for name in self.declared if said in takes.get(name, (name,))]
         clashes = said.lower() in {name.lower() for name in (*self.declared, DEAD_LETTERS)}
         return found or ([said] if self.new_tables and not clashes else [])
+
+    def fills(self, table: str) -> bool:
+        """Whether some record may belong to this table."""
+        return table == DEAD_LETTERS or table in self.declared or self.new_tables
 
     def place(self, kind: str, offset: int = 1) -> Place:
         """Where a record is to be."""
@@ -85,8 +91,8 @@ class Expected:
     wanted: the one that counts everywhere in the end.
 
     belongs: table -> partition -> offsets; counted: the same, of those that its commits count. dead: how many dead
-    letters a record has, where it has several. decided: what is decided of a schema id at an offset: text, unknown, or
-    nothing.
+    letters a record has, where it has several. decided: what is decided of a schema id at an offset: HAS_TEXT, UNKNOWN,
+    or nothing.
     """
 
     def __init__(self, begun: Configuration) -> None:
@@ -96,7 +102,7 @@ class Expected:
         self.belongs: dict[str, dict[Partition, set[int]]] = defaultdict(lambda: defaultdict(set))
         self.counted: dict[str, dict[Partition, set[int]]] = defaultdict(lambda: defaultdict(set))
         self.dead: dict[Partition, dict[int, int]] = defaultdict(dict)
-        self.decided: Callable[[int, Partition, int], str] = lambda schema_id, partition, offset: "text"
+        self.decided: Callable[[int, Partition, int], str] = lambda schema_id, partition, offset: HAS_TEXT
 
     def produced(
         self, partition: Partition, offset: int, kind: str, at_ms: int = 1, schema_id: int | None = None
@@ -125,12 +131,12 @@ class Expected:
         """Nowhere, as long as it cannot be read; a dead letter, where nobody can ever."""
         records = self.of[partition]
         schema_id = records.schemas.get(offset)
-        state = "text" if schema_id is None else self.decided(schema_id, partition, offset)
+        state = HAS_TEXT if schema_id is None else self.decided(schema_id, partition, offset)
         if not state:
             records.undecided.add(offset)
             return Place(())
         records.undecided.discard(offset)
-        return by.place(records.kinds[offset], offset) if state == "text" else Place((DEAD_LETTERS,))
+        return by.place(records.kinds[offset], offset) if state == HAS_TEXT else Place((DEAD_LETTERS,))
 
     def _place(self, partition: Partition, offsets: Iterable[int], by: Configuration) -> None:
         dead = self.dead[partition]
@@ -152,6 +158,11 @@ class Expected:
             for name in place.counted:
                 self.counted[name][partition].discard(offset)
             dead.pop(offset, None)
+
+    def undecided(self, table: str, partition: Partition) -> set[int]:
+        """Records of which nothing is decided yet, where this table may have to have them."""
+        records = self.of[partition]
+        return records.undecided if (records.configuration or self.begun).fills(table) else set()
 
     def ends_at(self, partition: Partition, end: int) -> None:
         """The topic ends there: with a marker that no consumer sees, or with holes."""

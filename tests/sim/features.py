@@ -180,26 +180,37 @@ class Features:
         return (*KINDS, *several, *UNDECLARED[1 : self.new_types])
 
 
-@cache
-def settings_of(features: Features, share: str = "", changes: int = 0) -> tuple[Settings, Routing]:
-    """What the tasks of such a world are told. share: of one task with a fixed assignment. changes: after so many."""
-    told = features.told(changes)
+ROUTED = ["[type_from]", 'kind = "json"', 'name = "type"', "[event_time]", 'kind = "record"']
+"""How the settings say whose record it is, and of when."""
+
+
+def lines_of(features: Features) -> list[str]:
+    """What the settings say of where all is, and how often is committed."""
     lines = [
         'brokers = ["127.0.0.1:1"]',
         f"topics = {list(features.topics)}",
         f'group = "{APP}"',
         f'app = "{APP}"',
         f'table_root = "{SCHEME}lake"',
-        "session_timeout_secs = 10",
-        "give_up_secs = 3600",
         f"roll_age_max_secs = {features.roll_secs}",
         f"heartbeat_secs = {features.heartbeat_secs}",
+    ]
+    lines += [f'wal_mode = "{features.wal}"', 'wal_table = "sim"'] if features.wal != "off" else []
+    return lines + ([f'control_topic = "{CONTROL_TOPIC}"'] if features.coordinated else [])
+
+
+@cache
+def settings_of(features: Features, share: str = "", changes: int = 0) -> tuple[Settings, Routing]:
+    """What the tasks of such a world are told. share: of one task with a fixed assignment. changes: after so many."""
+    told = features.told(changes)
+    lines = [
+        *lines_of(features),
+        "session_timeout_secs = 10",
+        "give_up_secs = 3600",
         "poll_secs = 1.0",
         f"carried_bytes_max = {1 << 20 if features.carried else 0}",
         f'valid_through = "{features.through}"',
     ]
-    lines += [f'wal_mode = "{features.wal}"', 'wal_table = "sim"'] if features.wal != "off" else []
-    lines += [f'control_topic = "{CONTROL_TOPIC}"'] if features.coordinated else []
     lines += ['assignment = "static"', f'partitions = "{share}"', 'lease_secs = 10.0'] if share else []
     lines += ['events_webhook = "https://127.0.0.1:1/events"'] if features.announced else []
     lines += ['on_gap = "record"'] if features.retention else []
@@ -210,7 +221,7 @@ def settings_of(features: Features, share: str = "", changes: int = 0) -> tuple[
     if features.registry:
         lines += ["[value_format]", 'kind = "json_schema"']
         lines += ["[schema_registry]", 'urls = ["http://127.0.0.1:1"]', f"unknown_after_secs = {UNKNOWN_SECS}"]
-    lines += ["[type_from]", 'kind = "json"', 'name = "type"', "[event_time]", 'kind = "record"']
+    lines += ROUTED
     for name in told.declared:
         lines += [f"[types.{name}]", f'columns = "{"note STRING" if name in told.texts else "id BIGINT"}"']
         lines += [f"match = '{'|'.join(dict(told.takes)[name])}'"] if name in dict(told.takes) else []

@@ -236,7 +236,7 @@ class Oracle:
             if now < old:
                 raise Broken(f"MONOTONE: {name} {partition} goes back from {old} to {now}, into another epoch")
             passed = self.topics.belongs[name][partition].intersection(range(old + 1, now + 1))
-            passed |= self.topics.of[partition].undecided.intersection(range(old + 1, now + 1))
+            passed |= self.topics.undecided(name, partition).intersection(range(old + 1, now + 1))
             lacks, is_first = sorted(passed - table.has[partition]), partition not in before
             lost = [one for one in lacks if not self._excused(name, partition, one, is_first)]
             if lost:

@@ -22,7 +22,7 @@ from exporter.registry.server import Client, Kind, RegisteredSchema
 from exporter.registry.source import Registry
 from exporter.settings.model import Settings
 from exporter.workbench import registry_options
-from tests.sim.expected import Broken, Partition
+from tests.sim.expected import HAS_TEXT, UNKNOWN, Broken, Partition
 from tests.sim.features import UNKNOWN_SECS
 from tests.sim.network import REGISTRY, Network
 
@@ -37,9 +37,10 @@ NEW_SECS = 40.0
 """After so long records may have one id more."""
 LATE = (float("-inf"), float("-inf"), 3.0, 15.0, 60.0, float("inf"))
 """How long after its first record an id is registered."""
+OTHER = 0
+"""An id that no record has."""
 LONG_SECS = 60.0
 """Whoever is told that an id is unknown may record it as late as that."""
-TEXT, UNKNOWN = "text", "unknown"
 
 
 @dataclass
@@ -48,7 +49,7 @@ class Content:
     till then nothing is."""
 
     named: dict[int, float] = field(default_factory=dict)
-    since: dict[int, float] = field(default_factory=dict)
+    since: dict[int, float] = field(default_factory=lambda: {OTHER: float("-inf")})
     lost_until: float = float("-inf")
 
     def names(self, rng: Random, now: float) -> int:
@@ -82,8 +83,7 @@ class SimServer:
 
     def subjects(self) -> list[str]:
         """One, of a schema that no record here has."""
-        self._content.since.setdefault(0, float("-inf"))
-        return ["other"] if self._asked(0) else []
+        return ["other"] if self._asked(OTHER) else []
 
     def version(self, subject: str, version: int) -> RegisteredSchema:
         raise AssertionError(f"no schema here refers to another one: {subject} {version}")
@@ -127,10 +127,10 @@ class SchemaRegistry:
             world.kernel.after(world.kernel.rng.expovariate(1 / LOST_SECS), self._loses)
 
     def _of(self, schema_id: int, partition: Partition, offset: int) -> str:
-        """TEXT, UNKNOWN, or empty: nothing is decided of such a record."""
+        """HAS_TEXT, UNKNOWN, or empty: nothing is decided of such a record."""
         if self._through[schema_id].get(partition, -1) >= offset:
             return UNKNOWN
-        return TEXT if schema_id in self._texts else ""
+        return HAS_TEXT if schema_id in self._texts else ""
 
     def written(self, path: str, body: bytes) -> None:
         """A decision is recorded."""
@@ -144,7 +144,7 @@ class SchemaRegistry:
     def _take(self, schema_id: int, told: Mapping[str, Any]) -> None:
         if schema_id in self._texts:
             raise Broken(f"SCHEMA: more is said of {schema_id}, which has a text")
-        if told["decision"] == "text":
+        if told["decision"] == HAS_TEXT:
             self._texts.add(schema_id)
             return
         now, content = self._world.kernel.now, self._content

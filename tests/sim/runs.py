@@ -22,7 +22,7 @@ from tests.sim.world import World
 
 SHOWN = 12
 """Pairs of features that are named."""
-WATCHED = 10
+WATCHED = 20
 """Of so many worlds one says which lines of the commit path it meets."""
 
 

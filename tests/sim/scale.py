@@ -22,11 +22,10 @@ from exporter.settings.model import Settings
 from exporter.task.service import Service
 from offsets.ranges import TopicPartition
 from tests.sim.expected import Configuration
-from tests.sim.features import APP, CONTROL_TOPIC, DAYS, TOPIC, Features, loaded
+from tests.sim.features import APP, DAYS, ROUTED, TOPIC, Features, lines_of, loaded
 from tests.sim.oracle import Oracle
 from tests.sim.producing import of
 from tests.sim.runs import in_one_order
-from tests.sim.store import SCHEME
 from tests.sim.world import World
 
 KEPT = 20
@@ -86,20 +85,9 @@ class ScaleWorld(World):
 @cache
 def settings_of(features: Features, share: str = "", types: int = 0) -> tuple[Settings, Routing]:
     """As world.settings_of, of so many types and at the defaults of commits."""
-    lines = [
-        'brokers = ["127.0.0.1:1"]',
-        f'topics = ["{TOPIC}"]',
-        f'group = "{APP}"',
-        f'app = "{APP}"',
-        f'table_root = "{SCHEME}lake"',
-        f"roll_age_max_secs = {features.roll_secs}",
-        f"heartbeat_secs = {features.heartbeat_secs}",
-    ]
-    lines += [f'wal_mode = "{features.wal}"', 'wal_table = "sim"'] if features.wal != "off" else []
-    if features.coordinated:
-        interval = f"commit_interval_secs = {features.roll_secs}"
-        lines += [f'control_topic = "{CONTROL_TOPIC}"', interval]
-    lines += ["[type_from]", 'kind = "json"', 'name = "type"', "[event_time]", 'kind = "record"']
+    lines = lines_of(features)
+    lines += [f"commit_interval_secs = {features.roll_secs}"] if features.coordinated else []
+    lines += ROUTED
     for number in range(types):
         lines += [f"[types.type{number}]", 'columns = "id BIGINT"']
     return loaded(lines)

@@ -9,6 +9,7 @@ import errno
 import io
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Literal
 
 from exporter.errors import DependencyUnreachable, ExporterError
@@ -66,6 +67,12 @@ class Disk:
         return found
 
 
+@lru_cache(1 << 14)
+def _on_disk(root: str, path: str) -> str:
+    """A path below a store's root, as the disk has it. Raises ValueError for one that is not plain."""
+    return SimStore(root).uri(path)[len(SCHEME) :]
+
+
 class There:
     """The world that stores are in now: there is one at a time."""
 
@@ -96,7 +103,7 @@ class SimStore(RootedStore):
         return SimStore(self.uri(folder))
 
     def _path(self, path: str) -> str:
-        return self.uri(path)[len(SCHEME) :]
+        return _on_disk(self.root, path)
 
     def _read(self, effect: Callable[[], Any], kind: str = "GET") -> Any:
         """kind: of the request that it is in an object store."""
