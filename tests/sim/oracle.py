@@ -66,7 +66,7 @@ class Oracle:
         self.has_rows: Callable[[str, int], None] = lambda name, version: None
         self.spared: dict[Partition, dict[int, str]] = defaultdict(dict)
         self.skipped: dict[Partition, set[int]] = defaultdict(set)
-        self.gaps: dict[tuple[str, Partition], list[tuple[int, int]]] = defaultdict(list)
+        self.gaps: dict[tuple[str, Partition], list[tuple[int, int, int]]] = defaultdict(list)
 
     def committed(self, name: str, version: int, actions: Sequence[dict[str, Any]]) -> None:
         """A table has a version. actions: those of its entry. Raises Broken."""
@@ -177,16 +177,17 @@ class Oracle:
             self.skipped[partition].add(offset)
 
     def _gaps(self, rows: list[dict[str, Any]]) -> None:
-        """Dead letters that stand for what Kafka deleted: it has, and none says so of what another one says."""
+        """Dead letters that stand for what Kafka deleted: it has, and of one epoch none says what another one says."""
         for row in rows:
             partition = row["_kafka"]["topic"], row["_kafka"]["partition"]
             first, last = row["first_offset"], row["last_offset"]
             if last >= self.topics.of[partition].first:
                 raise Broken(f"GAP: {partition} {first}..{last} is said to be gone, and is not")
             told = self.gaps[row["event_type"], partition]
-            if any(first <= end and begin <= last for begin, end in told):
+            epoch = row["_kafka"]["epoch"]
+            if any(first <= end and begin <= last for begin, end, of in told if of == epoch):
                 raise Broken(f"GAP: {row['event_type']} {partition} {first}..{last} is told a second time")
-            told.append((first, last))
+            told.append((first, last, epoch))
 
     def _excused(self, name: str, partition: Partition, offset: int, is_first: bool) -> bool:
         """Whether a table may pass a record that it does not have: a gap says so, or it began behind the record."""
@@ -196,7 +197,7 @@ class Oracle:
             return True
         if is_first:
             return offset < self.topics.of[partition].first
-        return any(first <= offset <= last for first, last in self.gaps[name, partition])
+        return any(first <= offset <= last for first, last, _ in self.gaps[name, partition])
 
     def _removed(self, name: str, table: Table, path: str) -> None:
         partition, offsets = table.live.pop(path)
