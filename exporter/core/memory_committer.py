@@ -15,6 +15,7 @@ from exporter.core.columns import NO_COLUMNS
 from exporter.core.coordination import Offer, OfferedClaim
 from exporter.core.evolved import fitting
 from exporter.core.outcome import Landed, Outcome, Prepared, Report, Settled, Stale, Unknown, resolve
+from exporter.core.routing import DEAD_LETTERS
 from exporter.core.user_metadata import claimed
 from exporter.core.writers import Claim, staged_range_error
 from exporter.errors import InvariantBroken
@@ -83,6 +84,7 @@ class MemoryCommitter:
         self._lost: list[str] = []
         self._prepared: dict[str, str] = {}
         self._offers = 0
+        self.found_dead_letters: TableView | None = None
 
     # what the world does
 
@@ -143,6 +145,9 @@ class MemoryCommitter:
     def checked_through(self, event_type: str) -> int:
         return self._checked.get(event_type, -1)
 
+    def dead_letters(self) -> TableView | None:
+        return self.found_dead_letters
+
     def require_ours(self, event_type: str, view: TableView | None) -> TableView:
         if view is None or view.table_id != self._trusted.get(event_type, view.table_id):
             raise broken(Invariant.MONOTONE, f"table {event_type} is not the one that was trusted")
@@ -191,7 +196,7 @@ class MemoryCommitter:
 
     def found(self, prepared: Prepared) -> Report | None:
         table = self.tables[prepared.event_type]
-        self.require_ours(prepared.event_type, self.view(prepared.event_type))
+        self.require_ours(prepared.event_type, self._looked_at(prepared.event_type))
         settled = [Settled(claim, self._looked_up(table, claim, changed=False)) for claim in prepared.offers]
         if any(isinstance(one.outcome, Unknown) for one in settled):
             return None
@@ -223,6 +228,12 @@ class MemoryCommitter:
         finally:
             self._under_way.discard(event_type)
 
+    def _looked_at(self, event_type: str) -> TableView | None:
+        view = self.view(event_type)
+        if event_type == DEAD_LETTERS and view is not None:
+            self.found_dead_letters = view
+        return view
+
     def _reported(self, report: Report) -> Report:
         self.reports.append(report)
         return report
@@ -248,7 +259,7 @@ class MemoryCommitter:
 
     def _committed(self, prepared: Prepared) -> Report:
         event_type, offers, aside = prepared.event_type, prepared.offers, prepared.aside
-        table, view = self.tables.get(event_type), self.view(event_type)
+        table, view = self.tables.get(event_type), self._looked_at(event_type)
         if table is None or view is None or not offers:
             return Report(event_type, None, 0.0, aside)
         columns = fitting(view, [file for claim in offers for file in claim.files])

@@ -132,6 +132,9 @@ class Committer(Protocol):
     def checked_through(self, event_type: str) -> int:
         """The newest version of a table whose operations this process has looked at; -1 if none."""
 
+    def dead_letters(self) -> TableView | None:
+        """As the last commit to them has found them; None before the first one."""
+
     def commit(self, event_type: str, claims: Sequence[Claim]) -> Report:
         """Offer the claims in one commit and settle each. Deletes nothing (TEMP). Raises InvariantBroken to stop."""
 

@@ -110,6 +110,10 @@ class DeltaCommitter:
         """The newest version of a table whose operations this process has looked at; -1 if none."""
         return self.trusted.checked_through(event_type)
 
+    def dead_letters(self) -> TableView | None:
+        """As the last commit to them has found them, whoever made it; None before the first one."""
+        return self.trusted.dead_letters
+
     def require_ours(self, event_type: str, view: TableView | None) -> TableView:
         """The view, if the table is the one this process knows and may be written. Raises InvariantBroken."""
         return self.trusted.require(event_type, view)
@@ -291,7 +295,7 @@ class DeltaCommitter:
         An accident is named before its consequences.
         """
         event_type = table.event_type
-        view = self._fresh(table, view, offers)
+        view = self.trusted.fresh(table, view, _expected(offers))
         self._based_on[event_type] = view.version
         columns = fitting(view, [file for claim in offers for file in claim.files])
         if columns is None:
@@ -302,9 +306,6 @@ class DeltaCommitter:
             if position != Position(claim.epoch, claim.expected):
                 raise _PositionsMoved(f"{claim.key.tp}: {position}, expected {claim.expected} in epoch {claim.epoch}")
         return None if columns == view.schema_json else columns
-
-    def _fresh(self, table: DeltaTable, view: TableView | None, offers: Sequence[Claim]) -> TableView:
-        return self.trusted.fresh(table, view, {claim.key.tp: claim.expected for claim in offers})
 
     def _look_or_unknown(
         self, table: DeltaTable, offers: Sequence[Claim], error: BaseException
@@ -325,7 +326,7 @@ class DeltaCommitter:
         self, table: DeltaTable, offers: Sequence[Claim], error: BaseException
     ) -> tuple[list[Settled], dict[str, int]]:
         """What became of the claims (protocol 4.4), and commit id -> version. Raises TableUnreadable."""
-        view = self._fresh(table, table.view(), offers)
+        view = self.trusted.fresh(table, table.view(), _expected(offers))
         base = min(claim.base_version for claim in offers)  # what is before a claim's own says nothing of it (4.4)
         commits = table.commits(base, view.version)
         if self.through is not None:
@@ -340,9 +341,7 @@ class DeltaCommitter:
                 outcome = Stale(first_line(error) if table.not_synced(error) else str(error))
             settled.append(Settled(claim, outcome))
             if isinstance(outcome, Refused):
-                log.warning(Event.COMMIT_REFUSED, table=table.event_type, partition=str(claim.key.tp),
-                            expected=claim.expected, new=claim.new, found=str(outcome.position),
-                            reason=first_line(error))  # fmt: skip
+                _tell_refused(claim, outcome, error)
         return settled, logged
 
     def _user_metadata(
@@ -371,6 +370,17 @@ def _all_unknown(report: Report) -> bool:
 def _report(prepared: Prepared, settled: Sequence[Settled], version: int | None = None, error: str = "") -> Report:
     secs = monotonic() - prepared.started
     return Report(prepared.event_type, version, secs, (*settled, *prepared.aside), error)
+
+
+def _tell_refused(claim: Claim, refused: Refused, why: BaseException) -> None:
+    log.warning(
+        Event.COMMIT_REFUSED, table=claim.key.event_type, partition=str(claim.key.tp), expected=claim.expected,
+        new=claim.new, found=str(refused.position), reason=first_line(why),
+    )  # fmt: skip
+
+
+def _expected(offers: Sequence[Claim]) -> dict[TopicPartition, int]:
+    return {claim.key.tp: claim.expected for claim in offers}
 
 
 def _times(offers: Sequence[Claim]) -> list[ThroughSaid]:

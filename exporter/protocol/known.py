@@ -117,6 +117,15 @@ class KnownTables:
         self.poison_offsets[tp] = self.poison_offsets.get(tp, frozenset()) | {offset}
         self.spared[tp] = self.spared.get(tp, frozenset()) | {offset}
 
+    def hear(self, dead_letters: TableView) -> None:
+        """What others have spared meanwhile: a task that has lost a partition may not know it yet (protocol 3.7).
+
+        What this one has settled since may be among it; it is then looked at once more.
+        """
+        for tp, known in [*self.spared.items()]:
+            for offset in spared_offsets(dead_letters.transactions, self._app, tp) - known:
+                self.add_poison(tp, offset)
+
     def settled(self, tp: TopicPartition, offset: int) -> None:
         """It is known where the spared record is."""
         self.spared[tp] -= {offset}

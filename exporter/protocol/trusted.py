@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from exporter.core.routing import DEAD_LETTERS
 from exporter.errors import InvariantBroken
 from exporter.lake.accidents import AppHistory, check_accidents, gone
 from exporter.lake.properties import check_properties
@@ -25,6 +26,8 @@ class TrustedTables:
         self.app = app
         self._table_ids: dict[str, str] = {}
         self._checked: dict[str, int] = {}
+        self.dead_letters: TableView | None = None
+        """As the last look before a commit has found them."""
 
     def trust(self, event_type: str, view: TableView) -> None:
         """Start from this view: its table id is the right one, its operations have been looked at."""
@@ -59,7 +62,10 @@ class TrustedTables:
         """A snapshot of now, once its operations are looked at. expected: as in require(). Raises InvariantBroken."""
         if view is not None:  # an accident is named before its consequences
             self.look_through(table, view.version, view)
-        return self.require(table.event_type, view, expected)
+        found = self.require(table.event_type, view, expected)
+        if table.event_type == DEAD_LETTERS:
+            self.dead_letters = found
+        return found
 
     def meet(self, table: DeltaTable, view: TableView | None) -> str:
         """Trust a table that this process does not know from its recovery; why not, or empty.

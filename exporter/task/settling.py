@@ -1,5 +1,6 @@
 """The records that were spared: once all tables are past one, it is settled where it is (protocol 3.7).
 
+    others have spared one ─────────────────── the next commit to the dead letters sees it
     a writer of the partition is behind it ── wait
     all are past it ────────────────────────── look for it, commit what was found; in trouble again, ever more rarely
     in trouble again and again ─────────────── its partition is told to be stuck; the other records are no matter of it
@@ -25,6 +26,7 @@ from exporter.protocol.known import KnownTables
 from exporter.protocol.poison import Poison, Spared
 from exporter.text import first_line
 from offsets.ranges import TopicPartition
+from offsets.table_log import TableView
 
 log = get_logger(__name__)
 
@@ -54,6 +56,7 @@ class Settling:
         self._committer = committer
         self._poison = poison
         self._troubles: dict[tuple[TopicPartition, int], _Trouble] = {}
+        self._heard: TableView | None = None
 
     def waits(self, writers: Writers, hopeless: Collection[TopicPartition] = ()) -> bool:
         """Whether there is something to be settled, and no table in the way of it. hopeless: that nobody waits for."""
@@ -73,6 +76,7 @@ class Settling:
         While a commit of the dead letters is under way their position is not known: it waits.
         """
         again: set[TopicPartition] = set()
+        self._hear()
         due = [*self._due(writers)]
         self._troubles = {at: trouble for at, trouble in self._troubles.items() if at in due}
         for tp, offset in due:
@@ -98,6 +102,12 @@ class Settling:
                 self._troubles.pop((tp, offset), None)
                 self._known.settled(tp, offset)
         return again
+
+    def _hear(self) -> None:
+        """What others have spared, once for each look that a commit took at the dead letters."""
+        heard, self._heard = self._heard, self._committer.dead_letters()
+        if self._heard is not None and self._heard is not heard:
+            self._known.hear(self._heard)
 
     def _due(self, writers: Writers) -> Iterator[tuple[TopicPartition, int]]:
         """Spared records that all tables of their partitions are past."""

@@ -119,4 +119,11 @@ RECORDED: list[tuple[int, Features]] = [
             filtered=True, evolves=True, secs=600.0, armed=8,
         ),
     ),
+    (
+        1796066041,
+        Features(
+            partitions=6, coordinated=True, kill_every_secs=9.0, cuts=False, lost_reply=0.05, records_per_sec=0.5,
+            carried=False, heartbeat_secs=3.0, transactions=True, poison="weak", filtered=True, secs=600.0, armed=8,
+        ),
+    ),
 ]  # fmt: skip

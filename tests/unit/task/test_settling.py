@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from exporter.core.memory_committer import MemoryCommitter
+from exporter.core.memory_committer import MemoryCommitter, MemoryTable
 from exporter.core.order import TableTarget
 from exporter.core.routing import DEAD_LETTERS, EventTime, Routing, TypeFrom
 from exporter.core.writers import Claim, Writer, WriterKey
@@ -17,7 +17,8 @@ from exporter.protocol.known import KnownTables
 from exporter.protocol.poison import Spared
 from exporter.task.settling import Settling
 from offsets import Invariant
-from offsets.positions import TOMBSTONE, poison_offsets, spared_offsets
+from offsets.poison import spared_transactions
+from offsets.positions import TOMBSTONE, Position, poison_offsets, spared_offsets
 from tests.support.snapshots import P0, P1
 
 ROUTING = Routing(TypeFrom("json", "type"), EventTime("record"), (("click", "id BIGINT"),))
@@ -30,7 +31,7 @@ class Place:
 
     def __init__(self) -> None:
         nothing: Any = None
-        committer = MemoryCommitter("app", {"routing": "r"})
+        self.committer = committer = MemoryCommitter("app", {"routing": "r"})
         self.known = KnownTables(app="app", routing=ROUTING, topics=nothing, committer=committer)
         self.known.tables |= {DEAD_LETTERS: TableTarget("f"), "click": TableTarget("c")}
         self.known.add_poison(P0, 10)
@@ -65,6 +66,21 @@ def test_a_spared_record_is_settled_once_all_tables_are_past_it() -> None:
     assert (spared.tp, spared.offset, spared.footer, spared.routing) == (P0, 10, {"routing": "r"}, ROUTING)
     assert place.tick() == set() and len(place.settled) == 1 and not place.machine.waits(place.writers)
     assert place.known.poison_offsets == {P0: {10}, P1: {3}} and place.known.spared == {P0: set(), P1: {3}}
+
+
+def test_what_others_have_spared_is_settled_too() -> None:
+    """A task that has lost the partition has spared a record since: the next look of a commit sees it, and once."""
+    place = Place()
+    place.known.settled(P0, 10)
+    place.committer.tables[DEAD_LETTERS] = MemoryTable({})
+    view = place.committer.view(DEAD_LETTERS)
+    assert view is not None and place.tick() == set() and not place.settled
+    at = Position(2, 10)
+    spared = {**spared_transactions("app", P0, 7, at), **spared_transactions("app", P1, 8, at)}
+    place.committer.found_dead_letters = replace(view, transactions=spared)
+    assert place.tick() == place.tick() == set()
+    assert [(one.tp, one.offset) for one in place.settled] == [(P0, 7)]
+    assert place.known.poison_offsets == {P0: {7, 10}} and place.known.spared == {P0: set()}
 
 
 def test_it_waits_while_the_dead_letters_are_committed() -> None:
