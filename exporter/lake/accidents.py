@@ -30,6 +30,8 @@ EMPTY_LOOK_MAX = 32
 """Versions that are looked at for empty entries though a task has passed them: what is older than that was on disk."""
 REPAIRS = ("rewind", "rebase", "adopt")
 """Actions that leave nothing of an earlier accident."""
+BEGIN = (*REPAIRS, "skip", "seal")
+"""Actions that begin an epoch of a partition."""
 SHOWN_MAX = 8
 """Partitions that a message names."""
 HINT = (
@@ -66,10 +68,10 @@ class AppHistory:
         self._taken: dict[int, TakenFiles] = {}
 
     @cached_property
-    def _untrusted(self) -> tuple[tuple[LoggedCommit, ...], str]:
-        """The versions whose operations no task of the app has looked at, oldest first; its last commit's action.
+    def since(self) -> tuple[LoggedCommit, ...]:
+        """The versions whose operations no task of the app has looked at, or not as they are now, oldest first.
 
-        With the empty ones that tasks have passed: most likely before they were empty.
+        With the empty ones that tasks have passed: most likely before they were empty. Raises LogCleaned.
         """
         later: list[LoggedCommit] = []
         for version in range(self.view.version, -1, -1):
@@ -79,10 +81,9 @@ class AppHistory:
                 through = int(metadata.get("checked_through", version - 1))
                 later += self._table.commits(through, version - 1)
                 later += map(self._table.logged, self._empty_since_repair(through))
-                ordered = tuple(sorted(later, key=lambda one: one.version))
-                return ordered, str(metadata.get("action", ""))
+                return tuple(sorted(later, key=lambda one: one.version))
             later.append(logged)
-        return tuple(reversed(later)), ""
+        return tuple(reversed(later))
 
     def _empty_since_repair(self, through: int) -> list[int]:
         """Empty entries up to a version that a task took for looked at, except those before a repair; newest first."""
@@ -99,15 +100,21 @@ class AppHistory:
             self._own[version] = [metadata for metadata in said if metadata.get("app") == self._app]
         return self._own[version]
 
-    @property
-    def since(self) -> tuple[LoggedCommit, ...]:
-        """The versions that nobody has looked at yet, or not as they are now, but the app's last. Raises LogCleaned."""
-        return self._untrusted[0]
+    def begun_by(self, tp: TopicPartition, epoch: int) -> str:
+        """What has begun an epoch of a partition: a repair by its action, or a seal; empty if the log does not tell.
 
-    @property
-    def last_action(self) -> str:
-        """The action of the app's last commit: anchor, seal, rewind, rebase, ...; empty for an ordinary one."""
-        return self._untrusted[1]
+        Tasks of other partitions may have committed since.
+        """
+        try:
+            for version in range(self.view.version, -1, -1):
+                metadata = own_metadata(self._table.logged(version).user_metadata)
+                said = metadata.get("partitions", {}).get(str(tp), {})
+                begins = metadata.get("action") in BEGIN and said.get("epoch") == epoch
+                if begins and metadata.get("app") == self._app:
+                    return str(metadata["action"])
+        except LogCleaned:
+            return ""
+        return ""
 
     @cached_property
     def accidents(self) -> tuple[LoggedCommit, ...]:

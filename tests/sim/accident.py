@@ -13,7 +13,7 @@ from exporter.operate.repair.repair import repair
 from exporter.settings.meaning import table_options
 from exporter.workbench import Workbench, open_journal
 from tests.sim.broker import SimTopics
-from tests.sim.delta import SimLake
+from tests.sim.delta import SimLake, Unsimulated
 from tests.sim.expected import Broken
 from tests.sim.features import APP, settings_of
 from tests.sim.kernel import Process
@@ -113,6 +113,9 @@ class Accident:
                 break
             except CannotRepair as refused:
                 world.wrong(Broken(f"REPAIR: {refused}"))
+                return
+            except Unsimulated as needed:  # rows of a file that others in it are to outlive
+                world.wrong(needed)
                 return
             except ExporterError as error:
                 world.say(f"the repair ends: {type(error).__name__}: {error}")

@@ -37,6 +37,10 @@ class Conflict(Exception):
     """Another commit of the same table came first, and the two do not go together; as Delta raises it."""
 
 
+class Unsimulated(Exception):
+    """What only Spark can do: a world that comes to it ends there, and says nothing."""
+
+
 def _no_gateway() -> Any:
     raise TableUnreadable("the simulated table has no JVM to be asked")
 
@@ -48,6 +52,9 @@ class SimTable(DeltaTable):
 
     def __init__(self, store: Store, app: str, event_type: str, options: TableOptions) -> None:
         super().__init__(_no_gateway, store, app, event_type, False, options)
+
+    def commands(self) -> Any:
+        raise Unsimulated("a command of Spark's, such as DELETE")
 
     def _snapshot(self) -> tuple[int, LogState | None]:
         """As Delta is asked for it where the files of the log have just changed."""

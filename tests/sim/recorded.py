@@ -126,4 +126,12 @@ RECORDED: list[tuple[int, Features]] = [
             carried=False, heartbeat_secs=3.0, transactions=True, poison="weak", filtered=True, secs=600.0, armed=8,
         ),
     ),
+    (
+        1796067708,
+        Features(
+            partitions=2, coordinated=True, wal="required", leases=True, kill_every_secs=6.0, cuts=False,
+            sigterms=False, refused=0.01, late=0.02, records_per_sec=2.0, heartbeat_secs=30.0, new_types=1, grows=True,
+            poison="weak", restored=True, fans_out=True, secs=600.0, armed=8,
+        ),
+    ),
 ]  # fmt: skip

@@ -14,6 +14,7 @@ from dataclasses import Field, dataclass, field, fields, replace
 from itertools import combinations
 from typing import Any
 
+from tests.sim.delta import Unsimulated
 from tests.sim.features import CHANGES, Features
 from tests.sim.lines import Lines, ranges
 from tests.sim.mischief import POINTS
@@ -85,6 +86,8 @@ class Runs:
         try:
             with nullcontext() if lines is None else lines.watched(world.kernel):
                 world.run()
+        except Unsimulated as needed:
+            world.seen.faults[f"not simulated: {needed}"] += 1
         except Exception as error:  # noqa: BLE001 - whatever it is, the seed is told
             self.broken[seed] = f"{type(error).__name__}: {error}"
         self.worlds += 1
@@ -172,6 +175,8 @@ def breaks(seed: int, features: Features) -> str:
     world = World(seed, features)
     try:
         world.run()
+    except Unsimulated:
+        return ""
     except Exception as error:  # noqa: BLE001 - that is the question
         return f"{type(error).__name__}: {error}"
     return ""

@@ -132,8 +132,11 @@ class RepairReading:
     def interrupted(self, tp: TopicPartition, action: str) -> bool:
         """True if a repair of this kind has moved a table beyond the dead letters' epoch, and ended there."""
         at = self.positions(tp)
-        ahead = [name for name, position in at.items() if position.epoch > at[DEAD_LETTERS].epoch]
-        return any(name in self.histories and self.histories[name].last_action == action for name in ahead)
+        ahead = {name: one.epoch for name, one in at.items() if one.epoch > at[DEAD_LETTERS].epoch}
+        return any(
+            name in self.histories and self.histories[name].begun_by(tp, epoch) == action
+            for name, epoch in ahead.items()
+        )
 
     def refuse_accidents(self, what: str) -> None:
         """Raises CannotRepair if an accident hit any table, or if its log does not tell."""
