@@ -64,7 +64,7 @@ class AppHistory:
         self._views = {view.version: view}
         self._files: dict[int, list[dict[str, Any]]] = {}
         self._older: dict[int, Mapping[TopicPartition, AccidentLoss]] = {}
-        self._own: dict[int, list[dict[str, Any]]] = {}
+        self._own: dict[int, dict[str, Any]] = {}
         self._taken: dict[int, TakenFiles] = {}
 
     @cached_property
@@ -92,13 +92,16 @@ class AppHistory:
             found.pop()
         return found
 
-    def _own_after(self, version: int) -> list[dict[str, Any]]:
-        """What the app's own commits after a version say of themselves; read once, however many partitions ask."""
+    def _own_at(self, version: int) -> dict[str, Any]:
+        """What a commit says of itself, empty if it is not the app's; read once, however many partitions ask."""
         if version not in self._own:
-            later = (self._table.logged(one) for one in range(version + 1, self.view.version + 1))
-            said = (own_metadata(one.user_metadata) for one in later)
-            self._own[version] = [metadata for metadata in said if metadata.get("app") == self._app]
+            said = own_metadata(self._table.logged(version).user_metadata)
+            self._own[version] = said if said.get("app") == self._app else {}
         return self._own[version]
+
+    def _own_after(self, version: int) -> list[dict[str, Any]]:
+        """What the app's own commits after a version say of themselves."""
+        return [said for one in range(version + 1, self.view.version + 1) if (said := self._own_at(one))]
 
     def begun_by(self, tp: TopicPartition, epoch: int) -> str:
         """What has begun an epoch of a partition: a repair by its action, or a seal; empty if the log does not tell.
@@ -107,10 +110,9 @@ class AppHistory:
         """
         try:
             for version in range(self.view.version, -1, -1):
-                metadata = own_metadata(self._table.logged(version).user_metadata)
+                metadata = self._own_at(version)
                 said = metadata.get("partitions", {}).get(str(tp), {})
-                begins = metadata.get("action") in BEGIN and said.get("epoch") == epoch
-                if begins and metadata.get("app") == self._app:
+                if metadata.get("action") in BEGIN and said.get("epoch") == epoch:
                     return str(metadata["action"])
         except LogCleaned:
             return ""
