@@ -45,6 +45,12 @@ class Failed(Moved):
         self.table = table
         self._error = error
 
+    @property
+    def of_storage(self) -> bool:
+        """Whether the storage is to blame, which may do a moment later what it did not do now."""
+        by_word = isinstance(self._error, OSError) or self.table.says_storage(self._error)
+        return by_word or bool(self.table.store.trouble())
+
     def cause(self) -> ExporterError:
         """What to end with: what is in the way in the file system, what Delta refuses, or what was said."""
         if (found := self.table.store.unwritable(LOG_FOLDER)) is not None:

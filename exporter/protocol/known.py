@@ -17,6 +17,7 @@ from exporter.clock import monotonic
 from exporter.core.evolve import Evolutions
 from exporter.core.order import TableTarget
 from exporter.core.outcome import Committer
+from exporter.core.read_again import ReadAgain
 from exporter.core.routing import DEAD_LETTERS, Routing
 from exporter.core.schemas import NO_SCHEMAS, KnownSchemas, Schemas
 from exporter.core.seen import Seen
@@ -49,8 +50,8 @@ class KnownTables:
     tables: event type -> the table that files are staged for. erased: records that no table gets any more; erasures:
     reads them all, if some tables know of any.
     poison_offsets: every plan skips them. spared: those of which it is not known yet where they are. planned: the
-    columns that tables are to have. unchanged: types whose table could not be given the column `_event_time`. said: the
-    verdict of the last reading, for those who watch.
+    columns that tables are to have; again: rows that are read again with them. unchanged: types whose table could not
+    be given the column `_event_time`. said: the verdict of the last reading, for those who watch.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class KnownTables:
         self._committer = committer
         self._clock = clock
         self.planned = planned or PlannedColumns(routing, Evolutions(), specs, columns=schemas.columns)
+        self.again = ReadAgain()
         self.foreseeing = Foreseeing(routing, self.planned, schemas.columns)
         self.erasures: Callable[[Iterable[TableView]], Erased] = lambda views: Erased()
         self._begins: dict[TopicPartition, int] = {}

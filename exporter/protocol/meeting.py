@@ -83,7 +83,7 @@ class MetTypes:
     ) -> TableView:
         """A position that is there is adopted; one that is not is added, with the table if there is none.
 
-        A table that cannot be made with the columns that are planned for it is made without: they are its own trouble
+        A table that is refused with the columns that are planned for it is made without: they are its own trouble
         when its first files come (protocol 4.7).
         """
         table = self._lake.table(name)
@@ -104,7 +104,7 @@ class MetTypes:
             try:
                 self._anchors.anchor_type(name, view, absent, identities, schema)
             except Failed as failed:
-                if view is not None or schema is None:
+                if view is not None or schema is None or failed.of_storage:
                     raise  # nobody else has made it: the manifest waits, and the cause is told
                 log.error(Event.COLUMNS_REFUSED, table=name, error=str(failed))
                 schema = None

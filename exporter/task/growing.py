@@ -34,8 +34,6 @@ from offsets.table_log import TableView
 
 log = get_logger(__name__)
 
-AGAIN_MAX = 3
-"""Times in a row that the rows of one writer are read again for columns: then they wait no longer."""
 CARRIED_MAX = 1_000
 """Schemas of one type that are remembered where records bring their own: of garbage each record may have another."""
 AGAIN = "its new fields are to be columns"
@@ -56,7 +54,6 @@ class Growing:
         self._widen = widen
         self._widenings: Counter[tuple[str, tuple[Outgrown, ...]]] = Counter()
         self._widened: set[str] = set()
-        self._again: Counter[WriterKey] = Counter()
         self._met: dict[str, set[tuple[str, str]]] = defaultdict(set)
         self.to_make: dict[str, str] = {}
 
@@ -68,7 +65,7 @@ class Growing:
                 seen[name].merge(one)
         schemas = self._schemas_of(result)
         widened = self._promote()
-        looked_at = seen or self._again or schemas or widened
+        looked_at = seen or self._known.again or schemas or widened
         if not looked_at and not any(map(self._lacking, result.fragments)):
             return result
         self.to_make = {}
@@ -171,13 +168,11 @@ class Growing:
         again: dict[str, str] = {}
         unwritten: dict[str, str] = {}
         for name in fragment.files:
-            key = WriterKey(name, fragment.plan.tp)
-            if key in news and name in unreadable:
+            if WriterKey(name, fragment.plan.tp) not in news:
+                self._known.again.taken(fragment.plan, name)
+            elif name in unreadable:
                 unwritten[name] = unreadable[name]
-            elif key not in news or self._again[key] >= AGAIN_MAX:
-                self._again.pop(key, None)
-            else:
-                self._again[key] += 1
+            elif self._known.again.once_more(fragment.plan, name):
                 again[name] = AGAIN
         if not again and not unwritten:
             return fragment

@@ -62,7 +62,7 @@ class NextRound:
             return set()
         self.offers.refresh_parked(writers, now)
         planned = plan_round(expected(writers, self.rounds.plans, now), ends, self.rounds.budget(), now)
-        plans = self.rounds.choose(planned, self.known.poison_offsets, now)
+        plans = self.rounds.choose([*map(self.known.again.cut, planned)], self.known.poison_offsets, now)
         if not plans:
             return set()
         if self.poison.is_next(self.rounds, plans[0]):

@@ -14,6 +14,7 @@ from exporter.core.evolve import Evolution, Evolutions, known_beforehand
 from exporter.core.manifest import RoundResult
 from exporter.core.memory_committer import MemoryCommitter
 from exporter.core.order import TableTarget
+from exporter.core.read_again import TIMES_MAX
 from exporter.core.record_columns import CDC
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.core.schemas import Schemas
@@ -26,7 +27,7 @@ from exporter.lake.settling import Moved
 from exporter.lake.widening import CHANGES
 from exporter.protocol.known import KnownTables
 from exporter.protocol.planned import PlannedColumns
-from exporter.task.growing import AGAIN_MAX, WIDENING_TRIES_MAX, Growing, fitted
+from exporter.task.growing import WIDENING_TRIES_MAX, Growing, fitted
 from offsets.ranges import OffsetRange, TopicPartition
 from offsets.table_log import TableView, fingerprint_of
 from tests.support.schemas import fields, whole
@@ -93,10 +94,10 @@ def test_only_what_lacks_a_column_is_read_again(known):
 
 
 def test_rows_are_not_read_again_for_ever(known):
-    """Each reading may bring a field more: after AGAIN_MAX times the rows are taken as they are (protocol 4.10)."""
+    """Each reading may bring a field more: after TIMES_MAX times the rows are taken as they are (protocol 4.10)."""
     growing = Growing(lake=OneTable(), known=known)
-    told = [bool(growing.plan(round_of(known, (P0, {f"f{n}": 1}))).fragments[0].again) for n in range(AGAIN_MAX + 2)]
-    assert told == [*[True] * AGAIN_MAX, False, True]
+    told = [bool(growing.plan(round_of(known, (P0, {f"f{n}": 1}))).fragments[0].again) for n in range(TIMES_MAX + 2)]
+    assert told == [*[True] * TIMES_MAX, False, True]
 
 
 def test_a_table_that_cannot_be_read_now_grows_later(known):
@@ -105,7 +106,7 @@ def test_a_table_that_cannot_be_read_now_grows_later(known):
     lake.error = TableUnreadable("not now")
     growing = Growing(lake=lake, known=known)
     before = known.tables["order"].fingerprint
-    for _ in range(AGAIN_MAX + 1):
+    for _ in range(TIMES_MAX + 1):
         (fragment,) = growing.plan(round_of(known, (P0, {"a": 1}))).fragments
         assert (fragment.files, fragment.again, fragment.unwritten) == ({}, {}, {"order": "TableUnreadable: not now"})
         assert known.tables["order"].fingerprint == before

@@ -104,6 +104,16 @@ def test_its_tasks_leave_out_what_was_erased_of_its_range() -> None:
     assert [order.erased for order in place.orders] == [{P0: {10, 19}}]
 
 
+def test_rows_that_are_read_again_for_columns_are_read_to_the_same_end() -> None:
+    """What is behind them may bring new fields (protocol 3.1)."""
+    place = Place()
+    place.tick()
+    plan = replace(place.orders[0].plans[P0], end=14)
+    place.known.again.once_more(plan, DEAD_LETTERS)
+    place.tick()
+    assert place.orders[1].plans == {P0: plan}
+
+
 def test_a_run_with_an_end_says_so_where_this_is_all_that_it_has_to_read() -> None:
     """Then its tasks write side by side what the driver would write file by file."""
     place = Place()
