@@ -3,8 +3,6 @@
     first reading   ──────────┤           new fields: columns are planned for them
     again           ──────────┤           to the same end: what is behind it might bring new fields again
     the next plan             ├────────>
-
-Belongs to the loop's thread.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ class _Rows:
 
 
 class ReadAgain:
-    """One task's."""
+    """What one task reads again. Belongs to its loop."""
 
     def __init__(self) -> None:
         self._rows: dict[TopicPartition, dict[str, dict[int, _Rows]]] = {}

@@ -134,4 +134,20 @@ RECORDED: list[tuple[int, Features]] = [
             poison="weak", restored=True, fans_out=True, secs=600.0, armed=8,
         ),
     ),
+    (
+        1796073961,
+        Features(
+            tasks=1, partitions=1, wal="best_effort", kill_every_secs=3.0, sleeps=False, sigterms=False, refused=0.05,
+            lost_reply=0.05, records_per_sec=6.0, roll_secs=1.0, heartbeat_secs=3.0, new_types=1, retention=True,
+            swept=True, evolves=True, secs=600.0, armed=8,
+        ),
+    ),
+    (
+        1796074164,
+        Features(
+            tasks=2, partitions=1, kill_every_secs=3.0, cuts=False, sigterms=False, refused=0.01, lost_reply=0.05,
+            late=0.02, records_per_sec=0.5, carried=False, roll_secs=1.0, new_types=1, retention=True, compaction=True,
+            poison="weak", swept=True, evolves=True, secs=600.0, armed=8,
+        ),
+    ),
 ]  # fmt: skip
