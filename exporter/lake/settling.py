@@ -47,9 +47,8 @@ class Failed(Moved):
 
     @property
     def of_storage(self) -> bool:
-        """Whether the storage is to blame, which may do a moment later what it did not do now."""
-        by_word = isinstance(self._error, OSError) or self.table.says_storage(self._error)
-        return by_word or bool(self.table.store.trouble())
+        """Whether the error is about the storage, which may do a moment later what it did not do now."""
+        return isinstance(self._error, OSError) or self.table.says_storage(self._error)
 
     def cause(self) -> ExporterError:
         """What to end with: what is in the way in the file system, what Delta refuses, or what was said."""

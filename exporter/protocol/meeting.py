@@ -104,7 +104,7 @@ class MetTypes:
             try:
                 self._anchors.anchor_type(name, view, absent, identities, schema)
             except Failed as failed:
-                if view is not None or schema is None or failed.of_storage:
+                if view is not None or schema is None or failed.of_storage or self._lake.store.trouble():
                     raise  # nobody else has made it: the manifest waits, and the cause is told
                 log.error(Event.COLUMNS_REFUSED, table=name, error=str(failed))
                 schema = None

@@ -27,7 +27,7 @@ def unpacked(set_name: str) -> Path:
         work = Path(tempfile.mkdtemp(prefix=".unpack-", dir=cache_folder(set_name)))
         try:
             with tarfile.open(archive) as files:
-                files.extractall(work, filter="data")  # nothing outside, no devices
+                extract(files, work)
             kept.folder_into_place(work, home)
         finally:
             shutil.rmtree(work, ignore_errors=True)
@@ -35,3 +35,17 @@ def unpacked(set_name: str) -> Path:
         hint = "set EXPORTER_CACHE_DIR to a folder that this user can write"
         raise ConfigError(f"cannot unpack {archive}: {error}", hint) from error
     return home
+
+
+def extract(files: tarfile.TarFile, folder: Path) -> None:
+    """Unpack into a folder; nothing outside of it, and no devices. Raises TarError, OSError."""
+    if hasattr(tarfile, "data_filter"):
+        files.extractall(folder, filter="data")
+        return
+    # Debian's Python 3.11.2 has no filters, nor have those before 3.10.12 and 3.11.4.
+    root = folder.resolve()
+    for member in files:
+        is_inside = (root / member.name).resolve().is_relative_to(root)
+        if not (is_inside and (member.isfile() or member.isdir())):
+            raise tarfile.TarError(f"{member.name!r} leads outside, or is no file")
+    files.extractall(folder)

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from exporter.local.broker import create_topic
+from exporter.spark.archives import extract
 from tests.support.lakes import Exports, mixed, seldom, writing, wrong_places
 from tests.support.processes import ROOT, Process, descendants, running
 from tests.support.services import fresh_name
@@ -34,7 +35,7 @@ def before(tmp_path: Path) -> Mapping[str, str]:
     if archived.returncode:
         pytest.skip("the history of this checkout does not go back to the version before")
     with tarfile.open(fileobj=io.BytesIO(archived.stdout)) as code:
-        code.extractall(tmp_path / "before", filter="data")
+        extract(code, tmp_path / "before")
     return {"PYTHONPATH": str(tmp_path / "before")}
 
 

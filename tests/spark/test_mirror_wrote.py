@@ -11,6 +11,7 @@ import pytest
 
 from exporter.derive.mirror import MirrorJob
 from exporter.lake.lake import Lake
+from exporter.spark.archives import extract
 from tests.support.mirror_oracle import NULL_KEY, UNFIT_KEY, Page
 from tests.support.mirrored import CDC, ORDERS, Raw, changed, mirror_job, raw_table, require_clean, rows_of, silent_of
 
@@ -98,7 +99,7 @@ def test_a_mirror_of_a_version_before_is_made_anew_once_and_loses_nothing(lake: 
     Values that a patch had brought back after a delete go; keys whose rows a user has deleted in the source stay.
     """
     with tarfile.open(GOLDEN) as archive:
-        archive.extractall(tmp_path, filter="data")
+        extract(archive, tmp_path)
     customers = Raw(lake, lake.session, ends={0: 11, 1: 0})
     orders = Raw(lake, lake.session, "order", ends={0: 5, 1: 0})
     jobs = mirror_job(customers), mirror_job(orders, ORDERS, "orders")

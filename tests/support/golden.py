@@ -15,6 +15,7 @@ from exporter.errors import ConfigError
 from exporter.kafka.options import kafka_python_options
 from exporter.kafka.topics import TopicReader
 from exporter.local.broker import create_topic
+from exporter.spark.archives import extract
 from tests.support.lakes import Export, wait_until
 from tests.support.places import Folder
 from tests.support.services import PRODUCE_SECS_MAX, Record, administered, produce
@@ -75,7 +76,7 @@ def unpack(e: Export, archive: str, folder: str, ids: Mapping[str, str], cluster
     ids: topic -> the id that it had, cluster_id: of the broker of then; in the logs the present ones take their place.
     """
     with tarfile.open(GOLDEN / archive) as opened:
-        opened.extractall(e.root, filter="data")
+        extract(opened, e.root)
     settings = e.settings()
     reader = TopicReader(kafka_python_options(settings), settings.selection, settings.isolation)
     now = {cluster_id: reader.cluster_id()}

@@ -51,13 +51,10 @@ def test_a_table_is_made_without_its_columns_only_where_they_are_refused(
 ) -> None:
     """A storage that did not do it may do it a second later: the rows of the type's first records have them then."""
     tried: list[str | None] = []
-    store = SimpleNamespace(trouble=lambda: trouble)
     views: dict[str, Any] = {DEAD_LETTERS: SimpleNamespace(version=5)}
 
     def table(name: str) -> Any:
-        return SimpleNamespace(
-            event_type=name, view=lambda: views.get(name), store=store, says_storage=lambda error: False
-        )
+        return SimpleNamespace(event_type=name, view=lambda: views.get(name), says_storage=lambda error: False)
 
     def anchor(name: str, view: Any, absent: Any, identities: Any, schema: str | None) -> None:
         tried.append(schema)
@@ -66,8 +63,8 @@ def test_a_table_is_made_without_its_columns_only_where_they_are_refused(
         views[name] = SimpleNamespace(version=0, properties={APP_PROPERTY: "app"})
 
     anchors: Any = SimpleNamespace(
-        lake=SimpleNamespace(table=table, app="app"), anchor_type=anchor, register=lambda *args: None,
-        require_dead_letters=lambda *args: None,
+        lake=SimpleNamespace(table=table, app="app", store=SimpleNamespace(trouble=lambda: trouble)),
+        anchor_type=anchor, register=lambda *args: None, require_dead_letters=lambda *args: None,
     )  # fmt: skip
     topics: Any = SimpleNamespace(identities_of=lambda topics: {})
     state = SimpleNamespace(position=Position(0, 4), left_behind=lambda epoch: False)

@@ -13,15 +13,26 @@ from exporter.errors import ConfigError
 from exporter.spark import archives
 
 
-def archive(folder: Path, *names: str) -> Path:
-    """One with files of these names."""
+def archive(folder: Path, *names: str, link: str = "") -> Path:
+    """One with files of these names. link: and with a symbolic link of this name to somewhere outside."""
     path = folder / "server-1.0-all.tar.gz"
     with tarfile.open(path, "w:gz") as file:
         for name in names:
             found = tarfile.TarInfo(name)
             found.size = 4
             file.addfile(found, io.BytesIO(b"body"))
+        if link:
+            found = tarfile.TarInfo(link)
+            found.type, found.linkname = tarfile.SYMTYPE, "../../outside"
+            file.addfile(found)
     return path
+
+
+@pytest.fixture(params=["as it is", "without filters"], autouse=True)
+def python(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This Python, and one of before 3.11.4, which some systems have."""
+    if request.param != "as it is":
+        monkeypatch.delattr(tarfile, "data_filter", raising=False)
 
 
 @pytest.fixture
@@ -53,6 +64,14 @@ def test_an_archive_writes_nowhere_else(cache: Path, name: str) -> None:
     except ConfigError as error:
         assert "outside" in error.message
     assert not [path for path in (cache.parent / "outside", cache / "outside", Path("/outside")) if path.exists()]
+
+
+def test_an_archive_has_no_links_that_lead_out(cache: Path) -> None:
+    """What it has behind one would be written there."""
+    archive(cache, "x.jar", link="lib")
+    with pytest.raises(ConfigError, match="lib"):
+        archives.unpacked("server")
+    assert [path.name for path in cache.iterdir()] == ["server-1.0-all.tar.gz"]
 
 
 def test_what_is_no_archive_is_told_with_a_hint(cache: Path) -> None:
