@@ -60,7 +60,9 @@ class ReadAgain:
 
     def cut(self, plan: PartitionPlan) -> PartitionPlan:
         """The plan, which reads rows that it reads again no further than they were read before."""
-        by_type = self._rows.get(plan.tp, {})
+        by_type = self._rows.get(plan.tp)
+        if by_type is None:  # as nearly always: the plans of all partitions come here
+            return plan
         again = [mine[plan.bounds[name]] for name, mine in by_type.items() if plan.bounds.get(name) in mine]
         return replace(plan, end=min([plan.end, *(rows.end for rows in again)]))
 
