@@ -19,7 +19,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from exporter.arrow.spark_types import as_ddl
 from exporter.core.routing import EventTime, Routing, TypeFrom
 from exporter.errors import ConfigError
 from exporter.executor.empty import RESCUED, without_empty
@@ -32,9 +31,10 @@ from exporter.formats.json.text import rescued_value
 from exporter.formats.typed.texts import json_text
 from exporter.stores.file_rows import fitted
 
-_COUNTS = pa.schema([("file", pa.string()), ("column", pa.string()), ("rows", pa.int64())])
-COUNTS_DDL = as_ddl(_COUNTS)
-"""What counted() yields; an empty column: rows with at least one."""
+COUNTS = pa.schema([("file", pa.string()), ("column", pa.string()), ("rows", pa.int64())])
+"""How many rows of a file could be filled, by column; an empty column: rows with at least one."""
+LEFT = -1
+"""In place of a number: of a file that only Spark can read."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +115,10 @@ class Filler:
         mask[done.to_numpy()] = True
         return FilledRows(rows, mask, {name: int((changed[name] & good).sum()) for name in columns})
 
+    def fill_stored(self, rows: pa.Table) -> FilledRows:
+        """The same of rows as a table has them, with `_kafka`."""
+        return self.fill(rows, pc.struct_field(rows.column("_kafka").combine_chunks(), "topic"))
+
     def _of_other_types(self, topics: pa.Array) -> Any:
         """Which rows are of topics whose values are no JSON as it was sent."""
         said = pc.dictionary_encode(topics)
@@ -164,28 +168,42 @@ def fill(order: FillOrder, batches: Iterator[pa.RecordBatch], count: Any) -> Ite
     """The function of mapInArrow: whole rows of a table. count: an accumulator of Spark's."""
     filler = Filler(order)
     for batch in batches:
-        rows = pa.Table.from_batches([batch])
-        done = filler.fill(rows, _topics(rows))
+        done = filler.fill_stored(pa.Table.from_batches([batch]))
         count.add(int(done.filled.sum()))
         yield from done.rows.to_batches()
 
 
 def counted(order: FillOrder, batches: Iterator[pa.RecordBatch], once: bool = False) -> Iterator[pa.RecordBatch]:
-    """The function of mapInArrow: of rows with their `file` what would be filled in each. once: whether any would."""
-    filler, counts = Filler(order), Counter[tuple[str, str]]()
+    """The function of mapInArrow: COUNTS of rows with their `file`. once: whether any would be filled."""
+    filler, counts = Filler(order), FileCounts()
     for batch in batches:
         rows = pa.Table.from_batches([batch])
         for file in pc.unique(rows.column("file")).to_pylist():
-            if once and (file, "") in counts:
-                continue
-            some = rows.filter(pc.equal(rows.column("file"), file))
-            done = filler.fill(some, _topics(some))
-            if done.by_column:
-                counts.update({(file, name): number for name, number in done.by_column.items()})
-                counts[file, ""] += int(done.filled.sum())
-    found = [{"file": file, "column": name, "rows": number} for (file, name), number in counts.items()]
-    yield pa.RecordBatch.from_pylist(found, schema=_COUNTS)
+            if not (once and file in counts):
+                counts.add(file, filler.fill_stored(rows.filter(pc.equal(rows.column("file"), file))))
+    yield counts.batch()
 
 
-def _topics(rows: pa.Table) -> pa.Array:
-    return pc.struct_field(rows.column("_kafka").combine_chunks(), "topic")
+class FileCounts:
+    """How many rows of which files are filled, or would be."""
+
+    def __init__(self) -> None:
+        self._rows = Counter[tuple[str, str]]()
+
+    def __contains__(self, file: str) -> bool:
+        return (file, "") in self._rows
+
+    def add(self, file: str, done: FilledRows) -> None:
+        """Some rows of a file."""
+        if done.by_column:
+            self._rows.update({(file, name): number for name, number in done.by_column.items()})
+            self._rows[file, ""] += int(done.filled.sum())
+
+    def leave(self, file: str) -> None:
+        """One that only Spark can read."""
+        self._rows[file, ""] = LEFT
+
+    def batch(self) -> pa.RecordBatch:
+        """All that was added, as COUNTS."""
+        found = [{"file": file, "column": name, "rows": number} for (file, name), number in self._rows.items()]
+        return pa.RecordBatch.from_pylist(found, schema=COUNTS)

@@ -84,6 +84,12 @@ def has_values(column: str, add: Add) -> bool:
     return nulls is None or nulls != stats.get("numRecords")
 
 
+def records_of(adds: Iterable[Add]) -> int | None:
+    """How many rows some files have, by their statistics; None if one of them does not tell."""
+    told = [json.loads(add.get("stats") or "{}").get("numRecords") for add in adds]
+    return None if None in told else sum(told)
+
+
 def is_plain(view: TableView, adds: Sequence[Add]) -> bool:
     """Whether all rows of the files are the table's, under its own names, below its own folder."""
     mapped = view.properties.get(COLUMN_MAPPING, "none") != "none"

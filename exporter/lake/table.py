@@ -195,9 +195,9 @@ class DeltaTable:
         if change.evolve is not None:
             actions.addAll(gateway.adds(self._restated(txn, change.evolve)))
         if change.rows is not None:
-            packs_by(change.rows.sparkSession, self._options.compression)
-            written = txn.writeFiles(change.rows._jdf)
-            actions.addAll(_adds(gateway, written, self, change.rewrites))
+            actions.addAll(_written(gateway, txn, change, self._options.compression))
+        if change.rewrites is not None:
+            point(Fault.AFTER_REWRITE, self.event_type)
         for live in self._live_files(txn.snapshot(), change.removes) if change.removes else ():
             actions.add(live.removeWithTimestamp(now_ms, change.rewrites is None))
         text = json.dumps(change.user_metadata, separators=(",", ":"), sort_keys=True)
@@ -355,12 +355,14 @@ class DeltaTable:
         return {app_id: int(version) for app_id, version in reconstructed.items()}
 
 
-def _adds(gateway: Gateway, written: Any, table: DeltaTable, tags: Mapping[str, str] | None) -> Any:
-    """`add` actions of files that Spark has written. tags: if their rows were there before."""
-    if tags is None:
+def _written(gateway: Gateway, txn: Any, change: Change, compression: str) -> Any:
+    """`add` actions of files that Spark writes now."""
+    packs_by(change.rows.sparkSession, compression)
+    written = txn.writeFiles(change.rows._jdf)
+    if change.rewrites is None:
         return gateway.to_list(written)
-    point(Fault.AFTER_REWRITE, table.event_type)
-    return gateway.adds({**add, "dataChange": False, "tags": tags} for add in json.loads(gateway.to_json(written)))
+    adds = json.loads(gateway.to_json(written))
+    return gateway.adds({**add, "dataChange": False, "tags": change.rewrites} for add in adds)
 
 
 def _state(known: Any, transactions: Mapping[str, int]) -> LogState:

@@ -14,6 +14,15 @@ from exporter.stores.store import Store
 BATCH_ROWS = 4_096
 """Rows that are held at a time: a dead letter may have 64 KiB."""
 
+JULIAN = frozenset({b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96"})
+"""In the footer of a file whose old dates and times are of the calendar that Spark 2 had."""
+
+
+def is_julian(table: Store, path: str) -> bool:
+    """Whether Spark alone reads the old dates of a file as they were meant. Raises OSError, ArrowInvalid."""
+    with table.reader(path) as opened:
+        return not JULIAN.isdisjoint(pq.read_metadata(opened).metadata or {})
+
 
 def file_rows(
     table: Store, add: Mapping[str, Any], wanted: pa.Schema, between: tuple[int, int] | None = None

@@ -85,12 +85,12 @@ class FileOrigin:
         }
 
 
-class GrowingFile:
-    """One file of one writer and partition while it grows: Arrow rows first, then encoded row groups."""
+class GrowingRows:
+    """The rows of one file while it grows: Arrow rows first, then encoded row groups."""
 
-    def __init__(self, origin: FileOrigin, partition: Partition) -> None:
-        self.origin = origin
-        self.partition = partition
+    def __init__(self, compression: str = "") -> None:
+        """compression: as FileOrigin has it."""
+        self.compression = compression
         self.rows = 0
         self.arrow_bytes = 0
         self.pending_bytes = 0
@@ -99,28 +99,13 @@ class GrowingFile:
         self._writer: pq.ParquetWriter | None = None
         self._metadata: list[pq.FileMetaData] = []
         self._seen = RowNotes()
-        self._first_offset = -1
-        self._last_offset = -1
 
     @property
     def encoded_bytes(self) -> int:
         return int(self._sink.tell()) if self._sink is not None else 0
 
-    def add(self, table: pa.Table, first_offset: int, last_offset: int) -> None:
-        """Rows in offset order, all beyond what was added before."""
-        self.reach(OffsetRange(first_offset, last_offset))
-        self.hold(table)
-
-    def reach(self, offsets: OffsetRange) -> None:
-        """From here on the rows of these offsets are held, in one part or in several."""
-        if offsets.first_offset <= self._last_offset:
-            raise ValueError(f"offset {offsets.first_offset} after {self._last_offset} in one file")
-        if self._first_offset < 0:
-            self._first_offset = offsets.first_offset
-        self._last_offset = offsets.last_offset
-
     def hold(self, part: pa.Table) -> None:
-        """Some rows of the range that was reached last, in offset order."""
+        """Some rows that come behind those that were held before."""
         self._pending.append(part)
         self.rows += part.num_rows
         self.pending_bytes += part.nbytes
@@ -139,23 +124,50 @@ class GrowingFile:
                 table.schema,
                 metadata_collector=self._metadata,
                 **encodings(table.schema),
-                **_packing(self.origin.compression, self.pending_bytes < SMALL_BYTES),
+                **_packing(self.compression, self.pending_bytes < SMALL_BYTES),
             )
         self._writer.write_table(table, row_group_size=max(1, table.num_rows))
         self._pending.clear()
         self.pending_bytes = 0
 
-    def finish(self, name: str = "") -> StagedFile:
-        """Write the file under its final name; what a manifest says of it. name: of a file that holds no records."""
+    def ended(self, tags: Mapping[str, str]) -> tuple[pa.Buffer, str]:
+        """The file's bytes, and its statistics. tags: for its footer."""
         self.encode()
         if self._writer is None or self._sink is None:
             raise ValueError("a data file has at least one row")
-        offsets = OffsetRange(self._first_offset, self._last_offset)
-        self._writer.add_key_value_metadata({**CALENDAR, **self.origin.tags(offsets)})
+        self._writer.add_key_value_metadata({**CALENDAR, **tags})
         self._writer.close()
+        return self._sink.getvalue(), statistics(self._metadata[0], self._writer.schema, self._seen)
+
+
+class GrowingFile(GrowingRows):
+    """One file of one writer and partition."""
+
+    def __init__(self, origin: FileOrigin, partition: Partition) -> None:
+        super().__init__(origin.compression)
+        self.origin = origin
+        self.partition = partition
+        self._first_offset = -1
+        self._last_offset = -1
+
+    def add(self, table: pa.Table, first_offset: int, last_offset: int) -> None:
+        """Rows in offset order, all beyond what was added before."""
+        self.reach(OffsetRange(first_offset, last_offset))
+        self.hold(table)
+
+    def reach(self, offsets: OffsetRange) -> None:
+        """From here on the rows of these offsets are held, in one part or in several, in offset order."""
+        if offsets.first_offset <= self._last_offset:
+            raise ValueError(f"offset {offsets.first_offset} after {self._last_offset} in one file")
+        if self._first_offset < 0:
+            self._first_offset = offsets.first_offset
+        self._last_offset = offsets.last_offset
+
+    def finish(self, name: str = "") -> StagedFile:
+        """Write the file under its final name; what a manifest says of it. name: of a file that holds no records."""
+        offsets = OffsetRange(self._first_offset, self._last_offset)
+        body, stats = self.ended(self.origin.tags(offsets))
         name = name or self._name(offsets)
-        body = self._sink.getvalue()
-        stats = statistics(self._metadata[0], self._writer.schema, self._seen)
         self.origin.store.write_once(name, body)
         fingerprint = self.origin.fingerprint
         return StagedFile(name, offsets, self.rows, body.size, stats, fingerprint, arrow_bytes=self.arrow_bytes)

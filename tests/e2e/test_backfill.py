@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,33 @@ def test_jobs_and_members_go_on_beside_it(exports: Exports, spark: Any) -> None:
         assert filled(e, spark) == []
         assert task.error is None
     e.proven(spark)
+
+
+def test_what_spark_alone_can_read_is_filled_as_well(exports: Exports, spark: Any) -> None:
+    """A day with rows that are deleted in their file, which stay deleted, and one whose times are of the calendar that
+    Spark 2 had."""
+    old = exports(types={**BEFORE, "order": "id BIGINT, sent TIMESTAMP"})
+    old.send({0: [order(number, sent=f"1500-01-0{1 + number}T00:00:00Z") for number in range(6)]})
+    old.run(spark)
+    folder = f"delta.`{old.folder('order')}`"
+    spark.sql(f"ALTER TABLE {folder} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    spark.sql(f"DELETE FROM {folder} WHERE id = 2")
+    legacy = "spark.sql.parquet.int96RebaseModeInWrite"
+    spark.conf.set(legacy, "LEGACY")
+    try:
+        spark.sql(f"UPDATE {folder} SET sent = sent WHERE id % 2 = 1")
+        spark.sql(f"REORG TABLE {folder} APPLY (PURGE)")
+        spark.sql(f"DELETE FROM {folder} WHERE id = 4")
+    finally:
+        spark.conf.unset(legacy)
+    e = old.with_(AFTER)
+    e.send({0: [order(6)]})
+    e.run(spark)
+    assert [(step.outcome, step.rows) for step in filled(e, spark)] == [("done", 3), ("done", 1)]
+    rows = spark.read.format("delta").load(str(e.folder("order"))).selectExpr("id", "amount", "CAST(sent AS STRING)")
+    sent = {**{number: f"1500-01-0{1 + number} 00:00:00" for number in (0, 1, 3, 5)}, 6: "2026-01-31 12:00:00.123456"}
+    assert sorted(map(tuple, rows.collect())) == [(one, Decimal(f"{one}.25"), text) for one, text in sent.items()]
+    assert filled(e, spark) == []
 
 
 def mirrored(e: Export, spark: Any) -> int:

@@ -85,18 +85,20 @@ class _Table:
 
     def files_at(self, version: int) -> list[dict[str, Any]]:
         return [
-            {"path": str(number), "size": 1, "partitionValues": {}, "deletionVector": vector or None,
+            {"path": str(number), "size": 1, "partitionValues": {}, **({"deletionVector": vector} if vector else {}),
              "stats": json.dumps({"numRecords": 1, "nullCount": {"_rescued": int(all(of for _, of in rows))}})}
             for number, vector, rows in self._versions[version][1]
         ]  # fmt: skip
 
 
 class _Backfill(Backfill):
-    """The real one, but for what Spark reads and writes."""
+    """The real one, but for what executors read and write."""
 
     def look(self, some: Fillable, once: bool = False) -> Fillable | None:
         return some
 
+    def _each(self, some: Fillable, run: Any, made: Any) -> list[Any]:
+        return [(add, 1) for add in map(json.dumps, some.adds.values())]
 
 
 class FilledWorld(SharedSteps):

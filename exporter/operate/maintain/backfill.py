@@ -10,45 +10,58 @@ it was (1.6): no derived table has anything to do.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import partial
+from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import functions as sf
 
+from exporter.arrow.spark_types import arrow_type, as_ddl
 from exporter.column.spark_json import struct_of
 from exporter.core.fillable import fillable_columns
 from exporter.core.routing import DEAD_LETTERS, Routing
+from exporter.errors import InvariantBroken
 from exporter.executor.empty import RESCUED
-from exporter.executor.filling import COUNTS_DDL, FillOrder, counted, fill
+from exporter.executor.filled_files import MADE, FilesOrder, counted_files, filled_files
+from exporter.executor.filling import COUNTS, LEFT, FillOrder, counted, fill
 from exporter.faults import Fault, point
 from exporter.lake.change import Change, said_beside
+from exporter.lake.fillable import unfillable
 from exporter.lake.lake import Lake
-from exporter.lake.rows import by_file_name, file_name, has_values
+from exporter.lake.rows import Add, by_file_name, file_name, has_values, is_plain, records_of
 from exporter.lake.settling import Expect, Moved, commit_or_moved
 from exporter.lake.sizes import live_files
 from exporter.lake.table import DeltaTable
 from exporter.operate.maintain.rewriting import Rewriting
 from exporter.operate.maintain.step import MaintenanceStep, attempted
 from exporter.sql_text import column
+from offsets import Invariant
 from offsets.backfilled import backfilled_app_id
 from offsets.partitions import Partition
 from offsets.table_log import TableView
 
+FILES_AT_ONCE = 4
+"""Tasks for each core: files are of unlike sizes."""
+
 
 @dataclass(frozen=True)
 class Fillable:
-    """Files of one partition. sizes: path as the log writes it -> bytes. rows, columns: that would be filled, or were.
+    """Files of one partition. adds: path as the log writes it -> `add` action. rows, columns: that would be filled, or
+    were.
 
-    columns: name -> rows; not told of what was done.
+    columns: name -> rows; not told of what was done. by_spark: whether Spark alone can read one of the files.
     """
 
     partition: Partition
-    sizes: Mapping[str, int]
+    adds: Mapping[str, Add]
     rows: int = 0
     columns: Mapping[str, int] = field(default_factory=dict)
+    by_spark: bool = True
 
 
 class Backfill:
@@ -62,44 +75,93 @@ class Backfill:
         name, there = table.event_type, struct_of(view.schema_json).named
         columns = fillable_columns(routing, name, view.schema_json, view.partition_columns)
         self._order = FillOrder(name, columns, routing, lake.options.rescue_empty)
+        self._schema = _schema_of_files(view)
         self.has_columns = name != DEAD_LETTERS and RESCUED in there and bool(columns)
 
     def partitions(self) -> Iterator[Fillable]:
         """Those with files that may have something to be filled, by their statistics; oldest first."""
         found = live_files(self._table, self._view) if self.has_columns else {}
         for partition in sorted(found):
-            if sizes := {add["path"]: add["size"] for add in found[partition] if has_values(RESCUED, add)}:
-                yield Fillable(partition, sizes)
+            if adds := {add["path"]: add for add in found[partition] if has_values(RESCUED, add)}:
+                by_spark = self._schema is None or not is_plain(self._view, [*adds.values()])
+                yield Fillable(partition, adds, by_spark=by_spark)
 
     def look(self, some: Fillable, once: bool = False) -> Fillable | None:
         """What would be filled; None if nothing would. once: it is enough to know in which files."""
-        by_name = by_file_name(self._table.event_type, some.sizes)
-        names = ["_kafka", RESCUED, *self._order.columns]
-        rows = self._rewriting.rows(some.sizes)
-        rows = rows.select(sf.input_file_name().alias("file"), *(sf.col(column(name)) for name in names))
-        found = rows.mapInArrow(partial(counted, self._order, once=once), COUNTS_DDL).collect()
+        if some.by_spark:
+            by_name = by_file_name(self._table.event_type, some.adds)
+            found = [(by_name[file_name(file)], *more) for file, *more in self._counted(some, once)]
+        else:
+            found = self._each(some, partial(counted_files, once=once), COUNTS)
+            if any(rows == LEFT for _, _, rows in found):
+                return self.look(replace(some, by_spark=True), once)
         files, columns, count = set(), dict[str, int](), 0
-        for row in found:
-            files.add(by_name[file_name(row["file"])])
-            if row["column"]:
-                columns[row["column"]] = columns.get(row["column"], 0) + row["rows"]
+        for file, name, rows in found:
+            files.add(file)
+            if name:
+                columns[name] = columns.get(name, 0) + rows
             else:
-                count += row["rows"]
+                count += rows
         if not files:
             return None
-        return Fillable(some.partition, {path: some.sizes[path] for path in sorted(files)}, count, columns)
+        return replace(some, adds={path: some.adds[path] for path in sorted(files)}, rows=count, columns=columns)
 
     def apply(self, some: Fillable) -> Fillable | None:
         """Rewrite the files in which something can be filled; None if there are none. Raises Moved, ExporterError."""
         found = self.look(some, once=True)
         if found is None:
             return None
-        rows = self._rewriting.rows(found.sizes)
+        rows = self._rewrite_by_spark(found) if found.by_spark else self._rewrite(found)
+        point(Fault.AFTER_BACKFILL, self._table.event_type)
+        return replace(found, rows=rows, columns={})
+
+    def _rewrite(self, found: Fillable) -> int:
+        """File by file; how many rows have been filled."""
+        made = self._each(found, filled_files, MADE)
+        adds = [json.loads(add) for add, _ in made]
+        before, after = (records_of(some) for some in (found.adds.values(), adds))
+        if before is not None and before != after:
+            why = f"table {self._table.event_type}: {after} rows were made of {before}; nothing is committed"
+            raise InvariantBroken(Invariant.ONCE, why)
+        self._rewriting.commit(found.adds, None, "backfill", found.partition.label, adds=adds)
+        return sum(rows for _, rows in made)
+
+    def _rewrite_by_spark(self, found: Fillable) -> int:
+        rows = self._rewriting.rows(found.adds)
         count = self._lake.session.sparkContext.accumulator(0)
         filled = rows.mapInArrow(partial(fill, self._order, count=count), rows.schema)
-        self._rewriting.commit(found.sizes, filled, "backfill", found.partition.label)
-        point(Fault.AFTER_BACKFILL, self._table.event_type)
-        return replace(found, rows=count.value, columns={})
+        self._rewriting.commit(found.adds, filled, "backfill", found.partition.label)
+        return int(count.value)
+
+    def _counted(self, some: Fillable, once: bool) -> list[Any]:
+        """COUNTS by Spark, with its own names of files."""
+        names = ["_kafka", RESCUED, *self._order.columns]
+        rows = self._rewriting.rows(some.adds)
+        rows = rows.select(sf.input_file_name().alias("file"), *(sf.col(column(name)) for name in names))
+        return [*rows.mapInArrow(partial(counted, self._order, once=once), as_ddl(COUNTS)).collect()]
+
+    def _each(self, some: Fillable, run: Callable[..., Any], made: Any) -> list[Any]:
+        """What is told of each file, in the columns of `made`."""
+        lake, adds = self._lake, [*some.adds.values()]
+        order = FilesOrder(self._order, lake.destination(), self._schema, adds, lake.sync)
+        tasks = min(len(adds), FILES_AT_ONCE * lake.session.sparkContext.defaultParallelism)
+        numbers = lake.session.range(0, len(adds), 1, tasks)
+        return [*numbers.mapInArrow(partial(run, order), as_ddl(made)).collect()]
+
+
+def _schema_of_files(view: TableView) -> Any:
+    """The columns of a table's data files, in Arrow; None if Spark alone may write them."""
+    if unfillable(view):
+        return None
+    try:
+        fields = [
+            (one.name, arrow_type(one.type))
+            for one in struct_of(view.schema_json).fields
+            if one.name not in view.partition_columns
+        ]
+    except KeyError:  # a user's column of another kind
+        return None
+    return pa.schema(fields)
 
 
 def _filled(work: Backfill, files: Fillable, due: MaintenanceStep, apply: bool) -> MaintenanceStep | None:
@@ -107,7 +169,8 @@ def _filled(work: Backfill, files: Fillable, due: MaintenanceStep, apply: bool) 
     if found is None:
         return None
     says = ", ".join(f"{one} {rows:,}" for one, rows in sorted(found.columns.items()))
-    told = replace(due, files=len(found.sizes), bytes=sum(found.sizes.values()), says=says, rows=found.rows)
+    size = sum(add["size"] for add in found.adds.values())
+    told = replace(due, files=len(found.adds), bytes=size, says=says, rows=found.rows)
     return replace(told, outcome="done") if apply else told
 
 

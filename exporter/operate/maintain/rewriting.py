@@ -7,7 +7,7 @@ moves no position.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -43,13 +43,16 @@ class Rewriting:
         action: str,
         partition: str,
         tags: Mapping[str, str] | None = NO_TAGS,
+        adds: Iterable[Mapping[str, Any]] = (),
     ) -> None:
         """Write the rows, if there are any, and put them in the files' place. Raises Moved, ExporterError.
 
-        tags: of the new files; None where they have not all rows of the former ones.
+        tags: of the new files; None where they have not all rows of the former ones. adds: `add` actions of files that
+        are written already, and have them all.
         """
         metadata = said_beside(action, partition=partition)
-        change = Change((), {}, metadata, removes=tuple(paths), rows=rows, rewrites=tags)
+        written = tuple({**add, "dataChange": False, "tags": tags} for add in adds)
+        change = Change((), {}, metadata, written, removes=tuple(paths), rows=rows, rewrites=tags)
         expect = Expect(self.view, self.lake.app, columns=True, ours=True)
         try:
             commit_or_moved(self.table, change, expect, partial(self._still_there, {*paths}))
