@@ -13,14 +13,21 @@ import json
 import resource
 import sys
 import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from typing import Any
 from unittest.mock import patch
 
 from exporter.core.routing import Routing
+from exporter.lake import log_files
 from exporter.settings.model import Settings
+from exporter.stores.store import Store
 from exporter.task.service import Service
 from offsets.ranges import TopicPartition
+from offsets.table_log import LogState, TableView
+from tests.sim.delta import SimTable
 from tests.sim.expected import Configuration
 from tests.sim.features import APP, DAYS, ROUTED, TOPIC, Features, lines_of, loaded
 from tests.sim.oracle import Oracle
@@ -28,8 +35,10 @@ from tests.sim.producing import of
 from tests.sim.runs import in_one_order
 from tests.sim.world import World
 
-KEPT = 20
+KEPT = 3
 """So many checksums of a table stay; none that is older is read again, with nobody killed."""
+STATES = 2_000
+"""So many versions are kept as they were read."""
 
 
 class ScaleWorld(World):
@@ -82,6 +91,49 @@ class ScaleWorld(World):
             self.ready_at.setdefault(self.kernel.current.process.name, self.kernel.now)
 
 
+class Shared:
+    """What one task has read of a version is the others', too: a process each, they would have it a hundred times.
+
+    Requests are made all the same. Not counted is a core's time for reading a checksum that somebody else has read.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str, int], Any] = {}
+        self._texts: dict[str, str] = {}
+        self._numbers: dict[int, int] = {}
+        self._read_view, self._read_state = log_files.view_at, SimTable._state_at
+
+    def view_at(self, table: Store, version: int) -> TableView | None:
+        """As log_files.view_at()."""
+        return self._known("view", table, version, lambda: self._read_view(table, version))
+
+    def state_at(self, table: SimTable, version: int) -> LogState:
+        """As SimTable._state_at()."""
+        found: LogState = self._known("state", table.store, version, lambda: self._read_state(table, version))
+        return found
+
+    def _known(self, what: str, table: Store, version: int, read: Callable[[], Any]) -> Any:
+        key = what, table.uri(), version
+        if key not in self._found:
+            if (found := read()) is None:
+                return None
+            self._found[key] = replace(found, transactions=self._once(found.transactions))
+            if len(self._found) > STATES:
+                del self._found[next(iter(self._found))]
+            return self._found[key]
+        with suppress(FileNotFoundError):  # of who has not written it yet
+            table.read(log_files.entry(version).replace(".json", ".crc"))
+            if what == "view":
+                with log_files.entry_lines(table, version) as lines:
+                    next(lines)
+        return self._found[key]
+
+    def _once(self, transactions: Mapping[str, int]) -> dict[str, int]:
+        """With texts and numbers that others have as well."""
+        texts, numbers = self._texts, self._numbers
+        return {texts.setdefault(one, one): numbers.setdefault(at, at) for one, at in transactions.items()}
+
+
 @cache
 def settings_of(features: Features, share: str = "", types: int = 0) -> tuple[Settings, Routing]:
     """As world.settings_of, of so many types and at the defaults of commits."""
@@ -106,8 +158,10 @@ def measured(types: int, features: Features, minutes: float, every_secs: float) 
             world.core_secs += time.process_time() - began
         return done
 
-    began = time.perf_counter()
+    began, shared = time.perf_counter(), Shared()
     with (
+        patch.object(log_files, "view_at", shared.view_at),
+        patch.object(SimTable, "_state_at", lambda table, version: shared.state_at(table, version)),
         patch("tests.sim.world.settings_of", lambda told, share="", changes=0: settings_of(told, share, types)),
         patch.object(Service, "_tick", timed),
         world.entered(),
