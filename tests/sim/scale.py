@@ -37,7 +37,7 @@ from tests.sim.world import World
 
 KEPT = 3
 """So many checksums of a table stay; none that is older is read again, with nobody killed."""
-STATES = 2_000
+STATES = 4_000
 """So many versions are kept as they were read."""
 
 
@@ -114,19 +114,18 @@ class Shared:
 
     def _known(self, what: str, table: Store, version: int, read: Callable[[], Any]) -> Any:
         key = what, table.uri(), version
-        if key not in self._found:
-            if (found := read()) is None:
-                return None
-            self._found[key] = replace(found, transactions=self._once(found.transactions))
+        if (known := self._found.get(key)) is None:
+            if (found := read()) is not None:
+                known = self._found[key] = replace(found, transactions=self._once(found.transactions))
             if len(self._found) > STATES:
                 del self._found[next(iter(self._found))]
-            return self._found[key]
+            return known
         with suppress(FileNotFoundError):  # of who has not written it yet
             table.read(log_files.entry(version).replace(".json", ".crc"))
             if what == "view":
                 with log_files.entry_lines(table, version) as lines:
                     next(lines)
-        return self._found[key]
+        return known
 
     def _once(self, transactions: Mapping[str, int]) -> dict[str, int]:
         """With texts and numbers that others have as well."""
