@@ -246,6 +246,15 @@ def test_an_exception_of_java_is_one_event(spark: Any, caplog: pytest.LogCapture
     assert "IllegalStateException: because" in said[0].getMessage()
 
 
+def test_what_ends_a_task_of_spark_is_told_by_its_round_alone(spark: Any) -> None:
+    """A cancelled one leaves rows that were on their way to Python: an alarm about each stop, once in many."""
+    named = spark._jvm.org.apache.logging.log4j.LogManager.getLogger
+    spark_own, arrow = "org.apache.spark.", "org.apache.arrow.memory."
+    quiet = [f"{spark_own}TaskContextImpl", f"{spark_own}executor.Executor", f"{arrow}BaseAllocator"]
+    assert not any(named(name).isErrorEnabled() for name in quiet)
+    assert all(named(name).isErrorEnabled() for name in ("some.Thing", f"{spark_own}SparkContext", f"{arrow}Other"))
+
+
 def test_what_the_jvm_says_holds_no_password(spark: Any) -> None:
     """Spark's Kafka source prints its consumers' options, the login among them, in an exception."""
     jvm = spark._jvm
