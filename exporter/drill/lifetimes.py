@@ -19,6 +19,7 @@ from exporter.drill.producer import BAD_EVERY, NOON, DrillRecord, bad, good
 from exporter.drill.run import LIFE_SECS_MAX, NotAsItMust, Run
 from exporter.drill.tasks import Task
 from exporter.faults import Fault
+from exporter.log_events import Event
 
 PERSON = "4711"
 OLD_DAYS, KEPT_DAYS = (3, 4), (0, 1)
@@ -80,8 +81,8 @@ def lifetimes(run: Run) -> None:
     run.stop(member)
     run.stop(mirror)
     run.finish()
-    run.ends(erase(""), 0)
-    run.ends(_maintaining(run, ""), 0)
+    _whole(run, erase)
+    _whole(run, partial(_maintaining, run))
     run.gone, run.left_out = set(), {"old", "person"}
     run.check(through=True)
     run.audit()
@@ -98,6 +99,16 @@ def _killed(run: Run, point: Fault, begin: Callable[[str], Task]) -> None:
             run.strike_by(work, f"at {point.value}")
             return
     raise NotAsItMust(f"nothing came to {point.value}")
+
+
+def _whole(run: Run, begin: Callable[[str], Task]) -> None:
+    """Do it until it has passed over no table: one that a killed one has locked is free a minute later."""
+    for _ in range(TRIES_MAX):
+        work = begin("")
+        run.ends(work, 0)
+        if not work.count(Event.MAINTENANCE_SKIPPED.value):
+            return
+    raise NotAsItMust(f"{work.name} still passes over a table")
 
 
 def _has_ended(task: Task) -> bool:
