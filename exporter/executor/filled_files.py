@@ -37,13 +37,12 @@ MADE = pa.schema([("add", pa.string()), ("rows", pa.int64())])
 
 @dataclass(frozen=True)
 class FilesOrder:
-    """adds: `add` actions of plain files. schema: of the table's files. sync: whether they are brought to disk."""
+    """adds: `add` actions of plain files. schema: of the table's files."""
 
     fill: FillOrder
     to: Destination
     schema: pa.Schema
     adds: Sequence[Mapping[str, Any]]
-    sync: bool
 
 
 class _Files:
@@ -86,7 +85,7 @@ class _Files:
         folder, slash, _ = unquote(instead_of["path"]).rpartition("/")
         path = f"{folder}{slash}part-{uuid.uuid4()}.parquet"  # no name of a task's: it tells of no offset
         self._table.write_once(path, body)
-        if self._order.sync:
+        if self._order.to.sync:
             self._table.sync(path)
         add = {
             "path": quote(path, safe="/="),

@@ -143,7 +143,8 @@ class Backfill:
     def _each(self, some: Fillable, run: Callable[..., Any], made: Any) -> list[Any]:
         """What is told of each file, in the columns of `made`."""
         lake, adds = self._lake, [*some.adds.values()]
-        order = FilesOrder(self._order, lake.destination(), self._schema, adds, lake.sync)
+        to = replace(lake.destination(), sync=lake.sync)  # nobody looks at these files before their commit
+        order = FilesOrder(self._order, to, self._schema, adds)
         tasks = min(len(adds), FILES_AT_ONCE * lake.session.sparkContext.defaultParallelism)
         numbers = lake.session.range(0, len(adds), 1, tasks)
         return [*numbers.mapInArrow(partial(run, order), as_ddl(made)).collect()]

@@ -36,7 +36,7 @@ class Files:
         there = decoded([], now)[0].schema
         self.schema = pa.schema([pa.field("_kafka", KAFKA), *there])
         self.adds: list[dict[str, Any]] = []
-        self.to = Destination(str(root), "app")
+        self.to = Destination(str(root), "app", sync=True)
 
     def write(self, rows: pa.Table, **footer: str) -> pa.Table:
         """A file; its rows as the table has them, all of one topic."""
@@ -49,7 +49,7 @@ class Files:
 
     def told(self, run: Any, **more: Any) -> list[dict[str, Any]]:
         """What a task says of all of them."""
-        order = FilesOrder(self.order, self.to, self.schema, self.adds, sync=True)
+        order = FilesOrder(self.order, self.to, self.schema, self.adds)
         numbers = pa.RecordBatch.from_pydict({"id": pa.array(range(len(self.adds)), pa.int64())})
         return [row for batch in run(order, iter([numbers]), **more) for row in batch.to_pylist()]
 
