@@ -98,8 +98,9 @@ class Claim:
 class Writer:
     """One (event type, topic partition). Times are monotonic seconds; epoch is that of the appId.
 
-    filtered: records in (covered, frontier] that are in no table by a named filter (protocol 3.9). time_ms: the
-    greatest time of what it was given of records through its frontier, milliseconds since 1970; 0: none (4.12).
+    behind_at: since when its frontier is beyond what is covered, if it is. filtered: records in (covered, frontier]
+    that are in no table by a named filter (protocol 3.9). time_ms: the greatest time of what it was given of records
+    through its frontier, milliseconds since 1970; 0: none (4.12).
     """
 
     key: WriterKey
@@ -107,7 +108,7 @@ class Writer:
     ownership: int
     covered: int
     frontier: int
-    covered_at: float = 0.0
+    behind_at: float = 0.0
     staged: tuple[StagedFile, ...] = ()
     oldest_at: float = 0.0
     claim: Claim | None = None
@@ -213,6 +214,7 @@ def integrate(writers: Writers, fragment: Fragment, now: float) -> Integrated:
             writer,
             frontier=max(writer.frontier, plan.end - 1),
             staged=writer.staged + tuple(replace(file, staged_at=now) for file in files),
+            behind_at=writer.behind_at if writer.frontier > writer.covered else now,
             oldest_at=writer.oldest_at if writer.staged else now,
             parked=None,
             filtered=writer.filtered + fragment.filtered.get(name, 0),
@@ -296,7 +298,7 @@ def landed(writer: Writer, claim: Claim, now: float) -> Writer:
         frontier=max(writer.frontier, claim.new),
         staged=kept,
         claim=None,
-        covered_at=now,
+        behind_at=now,
         oldest_at=min((file.staged_at for file in kept), default=0.0),
         failures=0,
         # What was counted after the freeze is the next commit's to say (COUNT, 3.9).

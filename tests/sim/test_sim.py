@@ -347,14 +347,27 @@ def test_pools_events_locks_and_futures_are_as_those_of_python():
     assert machine.runs(main) == ["3"]
 
 
-def test_what_an_export_asks_for_is_counted():
-    """The handbook names the command (sizing.md). A commit a table, task and roll, no more."""
-    command = [sys.executable, "-m", "tests.sim.scale"]
-    for name, value in {"tasks": 2, "partitions": 4, "types": 2, "minutes": 5}.items():
-        command += [f"--{name}", str(value)]
+def asked_for(*more: str, **asked: float) -> dict[str, Any]:
+    """What the command prints that the handbook names (sizing.md)."""
+    command = [sys.executable, "-m", "tests.sim.scale", *more]
+    for name, value in asked.items():
+        command += ["--" + name.replace("_", "-"), str(value)]
     environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, timeout=300)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+def test_what_an_export_asks_for_is_counted():
+    """A commit a table, task and roll, no more."""
+    told = asked_for(tasks=2, partitions=4, types=2, minutes=5)
     assert told["requests/h"]["store: write"] > told["commits/h"] > 0
     assert told["commits/h and table"] <= 2 * 60 * 1.2
+
+
+@pytest.mark.parametrize(("more", "limit"), [((), 3 * 60), (("--coordinated",), 60)], ids=["own", "coordinated"])
+def test_rare_records_of_many_partitions_are_no_commit_each(more: tuple[str, ...], limit: int):
+    """A partition gets one each ten minutes. Each brought markers of quiet tables, and these brought early rounds."""
+    told = asked_for(*more, tasks=3, partitions=120, types=3, minutes=6, every_secs=600)
+    assert told["commits/h and table"] <= limit * 1.2

@@ -313,13 +313,7 @@ class World:
         for topic in features.topics:
             self.broker.make(topic, features.partitions)
         self.broker.make(CONTROL_TOPIC, 1)
-        for number in range(features.tasks):
-            share = f"{number}/{features.tasks}" if features.leases else ""
-            self.slots.append(Slot(f"task{number}", share))
-            self._start(self.slots[-1])
-        if features.leases:  # a second task with the first one's share
-            self.slots.append(Slot("spare", self.slots[0].share))
-            self._start(self.slots[-1])
+        self._begin_tasks()
         self._produce()
         self._kill()
         self.kernel.after(0.5, self._look)
@@ -331,6 +325,17 @@ class World:
             self.registry.begin()
         if features.change:
             self.kernel.after(40.0 + 120.0 * self.kernel.rng.random(), self._change)
+
+    def _begin_tasks(self) -> None:
+        """All at once."""
+        features = self.features
+        for number in range(features.tasks):
+            share = f"{number}/{features.tasks}" if features.leases else ""
+            self.slots.append(Slot(f"task{number}", share))
+            self._start(self.slots[-1])
+        if features.leases:  # a second task with the first one's share
+            self.slots.append(Slot("spare", self.slots[0].share))
+            self._start(self.slots[-1])
 
     def missing(self) -> list[str]:
         """What is still to be done."""

@@ -134,8 +134,8 @@ def test_where_too_much_is_staged_the_largest_roll_first():
 
 
 def test_a_quiet_writer_gets_an_empty_marker():
-    """Its position moves after heartbeat_secs although no record of its type came (traps 9)."""
-    quiet = writer(covered_at=1000.0)
+    """Its position moves heartbeat_secs after it fell behind although no record of its type came (traps 9)."""
+    quiet = writer(behind_at=1000.0)
     assert not heartbeat.due(quiet, 60.0, 1059.9)
     assert heartbeat.due(quiet, 60.0, 1060.0)
 
@@ -166,10 +166,17 @@ def test_markers_are_grouped_by_type():
     }
 
 
+def test_markers_of_many_quiet_partitions_are_one_commit_per_heartbeat():
+    """Each partition gets a record at a time of its own, long after the one before: none moves its tables by itself."""
+    state = {one.key: one for n in range(60) if (one := writer(tp=TopicPartition("orders", n), behind_at=1000.0 + n))}
+    assert heartbeat.markers_due(state, 60.0, 1059.9) == {}
+    assert heartbeat.markers_due(state, 60.0, 1060.0) == {"A": [*state]}
+
+
 def test_by_age_the_writers_of_a_type_roll_when_one_does() -> None:
     """Sparse records of many partitions would else be a commit each; markers of the type ride along."""
     old, young, other = writer(file(), tp=T1), writer(file(), oldest_at=1050.0), writer(file(), event_type="B")
-    idle = writer(tp=TopicPartition("orders", 3), covered_at=1050.0)
+    idle = writer(tp=TopicPartition("orders", 3), behind_at=1050.0)
     mine = {one.key: one for one in (old, young, replace(other, oldest_at=1050.0))}
     assert rolls(mine, LIMITS, 1061.0) == {"A": {young.key: RollReason.COMPANY, old.key: RollReason.AGE}}
     due_now = due_writers({**mine, idle.key: idle}, {}, LIMITS, 60.0, 1061.0, Occasion())

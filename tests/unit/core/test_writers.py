@@ -59,7 +59,7 @@ def test_3_1_a_fresh_fragment_moves_files_and_frontier_in_one_step():
     """A listed type whose bound is its frontier takes its files; covered stays until a commit."""
     result = integrate(writers(writer()), Fragment(plan(A=9), {"A": (file(10, 15),)}), now=5.0)
     assert result.discarded == {}
-    assert result.writers[A] == writer(frontier=19, staged=(file(10, 15),), oldest_at=5.0)
+    assert result.writers[A] == writer(frontier=19, staged=(file(10, 15),), oldest_at=5.0, behind_at=5.0)
 
 
 def test_3_6_a_type_whose_files_could_not_be_written_stays_where_it_is():
@@ -186,7 +186,9 @@ def test_3_2_a_type_that_is_listed_but_gone_is_discarded():
 def test_3_2_a_range_without_a_record_of_the_type_moves_its_frontier():
     """Traps 6: only holes, other types, filtered or bad records: the frontier moves, nothing is staged."""
     result = integrate(writers(writer()), Fragment(plan(A=9)), 5.0)
-    assert result.writers[A] == writer(frontier=19, oldest_at=5.0)
+    assert result.writers[A] == writer(frontier=19, oldest_at=5.0, behind_at=5.0)
+    later = integrate(result.writers, Fragment(plan(20, 30, A=19)), 8.0)
+    assert (later.writers[A].frontier, later.writers[A].behind_at) == (29, 5.0), "it is behind since the first of them"
 
 
 def test_3_2_a_type_that_is_not_listed_stays_where_it_is():
@@ -346,14 +348,14 @@ def test_what_was_staged_after_the_freeze_stays_after_landing():
     later = integrate(writers(before), Fragment(plan(20, 30, A=19), {"A": (file(20, 22),)}), 3.0).writers[A]
     after = landed(later, later.claim, now=8.0)
     assert (after.covered, after.frontier, after.staged, after.claim) == (19, 29, (file(20, 22),), None)
-    assert (after.covered_at, after.failures) == (8.0, 0)
+    assert (after.behind_at, after.failures) == (8.0, 0)
 
 
 def test_an_empty_marker_lands_without_rows():
     """Traps 26: the position moves, no file and no row with it."""
     frozen = freeze(writer(frontier=19), 0)
     assert (frozen.claim.files, frozen.claim.rows) == ((), 0)
-    assert landed(frozen, frozen.claim, 8.0) == writer(covered=19, frontier=19, covered_at=8.0)
+    assert landed(frozen, frozen.claim, 8.0) == writer(covered=19, frontier=19, behind_at=8.0)
 
 
 def test_files_staged_after_the_freeze_keep_their_age_after_landing():

@@ -58,7 +58,7 @@ def test_a_recovery_becomes_writers_and_what_is_known() -> None:
     """Positions, poison records, fingerprints; and the tables and topics that commits trust from then on."""
     one, committer, _ = known()
     writers = one.take(found(), {P0: 6})
-    assert {key: (w.covered, w.frontier, w.ownership, w.covered_at) for key, w in writers.items()} == {
+    assert {key: (w.covered, w.frontier, w.ownership, w.behind_at) for key, w in writers.items()} == {
         WriterKey(DEAD_LETTERS, P0): (9, 9, 6, 5.0),
         WriterKey("order", P0): (4, 4, 6, 5.0),
     }

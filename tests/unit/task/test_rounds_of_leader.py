@@ -148,8 +148,8 @@ def test_what_no_leader_asks_for_is_offered_by_its_age(world: Coordinated) -> No
 
 LIMITS = RollLimits(1_000, 1_000, 20.0)
 STAGED = Writer(WriterKey("order", P0), 0, 1, 9, 19, 0.0, staged=(file(10, 19),), oldest_at=90.0)
-IDLE = Writer(WriterKey("order", P1), 0, 1, 9, 19, covered_at=90.0)
-OTHER = Writer(WriterKey("click", P1), 0, 1, 9, 19, covered_at=90.0)
+IDLE = Writer(WriterKey("order", P1), 0, 1, 9, 19, behind_at=90.0)
+OTHER = Writer(WriterKey("click", P1), 0, 1, 9, 19, behind_at=90.0)
 WRITERS = {one.key: one for one in (STAGED, IDLE, OTHER)}
 
 
