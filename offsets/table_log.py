@@ -146,6 +146,10 @@ def own_metadata(text: str) -> dict[str, Any]:
     return value if isinstance(value, dict) and "commit_id" in value else {}
 
 
+POSITION = '{"txn":'
+"""How a line begins that names an appId and its version; no commit is asked for it. Whole, it ends with two braces."""
+
+
 def parse_commit(version: int, lines: Iterable[str]) -> LoggedCommit:
     """One commit file of `_delta_log` (a JSON object a line). Source: the Delta protocol, 'Actions'."""
     operation, user_metadata, overwrites, at_ms = EMPTY, "", False, 0
@@ -157,8 +161,10 @@ def parse_commit(version: int, lines: Iterable[str]) -> LoggedCommit:
     for line in lines:
         if not line.strip():
             continue
-        action = json.loads(line)
         operation = "" if operation == EMPTY else operation
+        if line.startswith(POSITION) and line.rstrip().endswith("}}"):  # with thousands of partitions most lines
+            continue
+        action = json.loads(line)
         if "commitInfo" in action:
             info = action["commitInfo"]
             operation, at_ms = info.get("operation", ""), int(info.get("timestamp") or 0)

@@ -13,11 +13,11 @@ import json
 import resource
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar, cast
 from unittest.mock import patch
 
 from exporter.core.routing import Routing
@@ -26,7 +26,7 @@ from exporter.settings.model import Settings
 from exporter.stores.store import Store
 from exporter.task.service import Service
 from offsets.ranges import TopicPartition
-from offsets.table_log import LogState, TableView
+from offsets.table_log import LoggedCommit, LogState, TableView
 from tests.sim.delta import SimTable
 from tests.sim.expected import Configuration
 from tests.sim.features import APP, DAYS, ROUTED, TOPIC, Features, lines_of, loaded
@@ -35,6 +35,9 @@ from tests.sim.producing import of
 from tests.sim.runs import in_one_order
 from tests.sim.slots import Slot
 from tests.sim.world import World
+
+T = TypeVar("T")
+S = TypeVar("S", TableView, LogState)
 
 KEPT = 3
 """So many checksums of a table stay; none that is older is read again, with nobody killed."""
@@ -126,35 +129,52 @@ class Shared:
         self._texts: dict[str, str] = {}
         self._numbers: dict[int, int] = {}
         self._read_view, self._read_state = log_files.view_at, SimTable._state_at
+        self._read_logged = SimTable.logged
 
     def view_at(self, table: Store, version: int) -> TableView | None:
         """As log_files.view_at()."""
-        return self._known("view", table, version, lambda: self._read_view(table, version))
+        asked = _checksum(version), log_files.entry(version)
+        return self._known("view", table, version, asked, lambda: self._once(self._read_view(table, version)))
 
     def state_at(self, table: SimTable, version: int) -> LogState:
         """As SimTable._state_at()."""
-        found: LogState = self._known("state", table.store, version, lambda: self._read_state(table, version))
+        asked = (_checksum(version),)
+        state = self._known("state", table.store, version, asked, lambda: self._once(self._read_state(table, version)))
+        assert state is not None
+        return state
+
+    def logged(self, table: SimTable, version: int) -> LoggedCommit:
+        """As DeltaTable.logged()."""
+        asked = (log_files.entry(version),)
+        commit = self._known("commit", table.store, version, asked, lambda: self._read_logged(table, version))
+        assert commit is not None
+        return commit
+
+    def _known(self, what: str, table: Store, version: int, asked: tuple[str, ...], read: Callable[[], T]) -> T:
+        """What is known of a version, with the requests for it; else what is read."""
+        key = what, table.uri(), version
+        if (known := self._found.get(key)) is not None:
+            with suppress(FileNotFoundError):  # of who has not written it yet
+                for path in asked:
+                    table.read(path)
+            return cast(T, known)
+        if (found := read()) is not None:
+            self._found[key] = found
+        if len(self._found) > STATES:
+            del self._found[next(iter(self._found))]
         return found
 
-    def _known(self, what: str, table: Store, version: int, read: Callable[[], Any]) -> Any:
-        key = what, table.uri(), version
-        if (known := self._found.get(key)) is None:
-            if (found := read()) is not None:
-                known = self._found[key] = replace(found, transactions=self._once(found.transactions))
-            if len(self._found) > STATES:
-                del self._found[next(iter(self._found))]
-            return known
-        with suppress(FileNotFoundError):  # of who has not written it yet
-            table.read(log_files.entry(version).replace(".json", ".crc"))
-            if what == "view":
-                with log_files.entry_lines(table, version) as lines:
-                    next(lines)
-        return known
-
-    def _once(self, transactions: Mapping[str, int]) -> dict[str, int]:
+    def _once(self, found: S | None) -> S | None:
         """With texts and numbers that others have as well."""
+        if found is None:
+            return None
         texts, numbers = self._texts, self._numbers
-        return {texts.setdefault(one, one): numbers.setdefault(at, at) for one, at in transactions.items()}
+        known = {texts.setdefault(one, one): numbers.setdefault(at, at) for one, at in found.transactions.items()}
+        return replace(found, transactions=known)
+
+
+def _checksum(version: int) -> str:
+    return log_files.entry(version).replace(".json", ".crc")
 
 
 @cache
@@ -185,6 +205,7 @@ def measured(types: int, features: Features, minutes: float, every_secs: float) 
     with (
         patch.object(log_files, "view_at", shared.view_at),
         patch.object(SimTable, "_state_at", lambda table, version: shared.state_at(table, version)),
+        patch.object(SimTable, "logged", lambda table, version: shared.logged(table, version)),
         patch("tests.sim.world.settings_of", lambda told, share="", changes=0: settings_of(told, share, types)),
         patch.object(Service, "_tick", timed),
         world.entered(),

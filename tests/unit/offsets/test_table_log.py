@@ -103,6 +103,16 @@ def test_a_file_whose_statistics_are_stated_anew_was_there_before():
     assert parse_commit(1, [again, packed]).added == ("a",)
 
 
+def test_lines_of_positions_are_passed_over_if_they_are_whole():
+    """They are most of a commit of thousands of partitions. An entry that was cut off in one is damaged."""
+    line = '{"txn":{"appId":"app/orders/0/0","version":1,"lastUpdated":5}}'
+    assert parse_commit(1, [line + "\n", add("a"), line]).added == ("a",)
+    assert parse_commit(1, [line]).operation == "", "somebody's, not an empty entry"
+    for cut in range(1, len(line)):
+        with pytest.raises(ValueError):
+            parse_commit(1, [info("WRITE"), line[:cut]])
+
+
 def test_an_empty_marker_adds_no_file():
     """Traps 26: a commit with a position only has nothing added or removed."""
     commit = parse_commit(1, [info("STREAMING UPDATE", "{}"), '{"txn": {"appId": "a", "version": 1}}'])
