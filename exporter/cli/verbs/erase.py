@@ -13,7 +13,7 @@ from exporter.cli.options import CODEC, LAKE, Loading, with_settings
 from exporter.cli.output import FORMAT, Output, TextOutput, counted
 from exporter.cli.verbs.derive import DERIVED, tell_ran
 from exporter.cli.verbs.maintain import tell_steps
-from exporter.errors import ConfigError
+from exporter.errors import ConfigError, FoundProblem
 
 if TYPE_CHECKING:
     from exporter.operate.erase.run import ErasureStatus, FoundSubject
@@ -76,6 +76,11 @@ def erase(
     tell_steps(found.steps, output)
     if rebuild and tables:
         run_jobs(settings, tables, How(rebuilds=True), lambda ran: output.show(vars(ran), partial(tell_ran, ran)))
+    if apply and (passed := sorted({step.table for step in found.steps if step.outcome == "skipped"})):
+        raise FoundProblem(
+            f"the records are noted, and rows of them are left where another commit was at work: {', '.join(passed)}",
+            "start it again, or `exporter maintain --apply`",
+        )
     if not apply and found.records:
         output.note(f"nothing was written: --apply erases {found.records:,} records")
 

@@ -23,6 +23,8 @@ from exporter.cli.verbs.dead_letters import told_of
 from exporter.cli.verbs.derive import DERIVED
 from exporter.cli.verbs.infer import INFERRED
 from exporter.operate.dead_letters.listing import Chosen, DeadLetterCount
+from exporter.operate.erase.run import FoundSubject
+from exporter.operate.maintain.step import MaintenanceStep, Outcome
 from exporter.operate.maintain.sweep import SweptTable
 from exporter.operate.repair.reading import NothingToRepair
 from exporter.settings.model import SCALARS, flag
@@ -105,6 +107,20 @@ def test_a_repair_that_finds_all_in_order_has_not_failed(tmp_path: Path, monkeyp
 def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     """For verbs whose work is replaced."""
     monkeypatch.setattr("exporter.workbench.open_lake", lambda _: nullcontext())
+
+
+@pytest.mark.parametrize(("outcome", "exit_code"), [("done", 0), ("skipped", 1), ("failed", 1)])
+def test_a_person_who_is_not_out_of_every_table_is_no_success(
+    outcome: Outcome, exit_code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever has to erase within a time by law is told so by the exit code, and what to do."""
+    steps = [MaintenanceStep("order", "erase", "done", rows=2), MaintenanceStep("click", "table", outcome, says="busy")]
+    erased = FoundSubject({"order": 2, "click": 1}, 3, 0, {}, 1, steps)
+    monkeypatch.setattr("exporter.operate.erase.run.erase", lambda *_: erased)
+    (tmp_path / "persons.txt").write_text("4711\n")
+    found = invoked(tmp_path, "erase", "--subject-column", "id", "--values", str(tmp_path / "persons.txt"), "--apply")
+    assert found.exit_code == exit_code
+    assert ("where another commit was at work: click" in str(found.exception)) == (outcome == "skipped")
 
 
 @pytest.mark.usefixtures("no_spark")
