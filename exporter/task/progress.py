@@ -45,9 +45,10 @@ def position_bounds(writers: Writers) -> dict[TopicPartition, tuple[int, int]]:
     found: dict[TopicPartition, tuple[int, int]] = {}
     for key, writer in writers.items():
         at = writer.covered
-        least, most = found.get(key.tp, (at, at))
-        if at <= least or at > most:
-            found[key.tp] = min(at, least), max(at, most)
+        if (bounds := found.get(key.tp)) is None:
+            found[key.tp] = at, at
+        elif not bounds[0] <= at <= bounds[1]:  # mostly all are where the first one is
+            found[key.tp] = min(at, bounds[0]), max(at, bounds[1])
     return found
 
 
