@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from exporter.coordinate.messages import Unreadable, decode, encode
+from exporter.coordinate.messages import Unreadable, decode, encode, is_offer
 from exporter.coordinate.signature import Signature
 from exporter.core.coordination import Message, Offer
 from exporter.log import get_logger
@@ -32,10 +32,14 @@ class TopicChannel:
     """A Channel over a topic. ignored: how many values were no message of this version and app, or an offer without
     the app's signature."""
 
-    def __init__(self, wire: Wire, app: str, signature: Signature) -> None:
+    def __init__(
+        self, wire: Wire, app: str, signature: Signature, takes_offers: Callable[[], bool] = lambda: True
+    ) -> None:
+        """takes_offers: whether this task has to do with offers now; else they are passed over unread."""
         self._wire = wire
         self._app = app
         self._signature = signature
+        self._takes_offers = takes_offers
         self.ignored = 0
 
     def say(self, messages: Sequence[Message]) -> None:
@@ -45,7 +49,11 @@ class TopicChannel:
     def hear(self, timeout_secs: float) -> list[Message]:
         """What has come since the last call, this task's own messages too. For one thread."""
         heard: list[Message] = []
-        for value in self._wire.receive(timeout_secs):
+        values = self._wire.receive(timeout_secs)
+        takes_offers = self._takes_offers()
+        for value in values:
+            if not takes_offers and is_offer(value):
+                continue
             try:
                 heard.append(self._read(value))
             except Unreadable as error:

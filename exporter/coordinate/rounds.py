@@ -12,8 +12,8 @@ What is lost by a leader's end is said again to the next one (protocol 4.11): no
 from __future__ import annotations
 
 import uuid
-from collections import OrderedDict, defaultdict
-from collections.abc import Collection, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from exporter.core.coordination import Begin, Merged, Offer, Outcome, Ready
@@ -34,8 +34,8 @@ ended, and only then the partitions of that one are read."""
 WINDOW_SHARE = 0.8
 """Of an interval, in which a round is closed at the latest: what it commits has landed when the next one begins, for
 which a task offers nothing of a table that it has an open offer for."""
-SETTLED_MAX = 10_000
-"""Offers whose outcome is remembered, for those that are said again."""
+SETTLED_MAX = 100_000
+"""Offers whose outcome is remembered, for those that are said again: a round of 100 tasks and 500 types has half."""
 
 
 @dataclass
@@ -56,6 +56,23 @@ class _Pending:
     due: float
 
 
+@dataclass
+class _OfTable:
+    """The offers of one table by their ids. due: when the first of them is."""
+
+    offers: dict[str, _Pending] = field(default_factory=dict)
+    due: float = float("inf")
+
+    def add(self, one: _Pending) -> None:
+        self.offers[one.offer.id] = one
+        self.due = min(self.due, one.due)
+
+    def put_off(self, until: Callable[[float], float]) -> None:
+        """until: when an offer is due by then, of when it was."""
+        self.offers = {name: _Pending(one.offer, until(one.due)) for name, one in self.offers.items()}
+        self.due = min(one.due for one in self.offers.values())
+
+
 class LeaderRounds:
     """Those of one leader. Belongs to the thread that hears the channel.
 
@@ -72,15 +89,17 @@ class LeaderRounds:
         self._number = 0
         self._next_begin = float("-inf")
         self._open: _Open | None = None
-        self._pending: dict[str, _Pending] = {}
-        self._under_way: dict[str, str] = {}
+        # By table: with many tasks there are some ten thousand offers, and who looks for what is due looks often.
+        self._pending: dict[str, _OfTable] = {}
+        self._under_way: dict[str, frozenset[str]] = {}
         self._settled: OrderedDict[str, Outcome] = OrderedDict()
         self.closed = dict.fromkeys(("ready", "late"), 0)
 
     @property
     def pending(self) -> int:
         """Offers that are not committed yet."""
-        return len(self._pending) + len(self._under_way)
+        waiting = sum(len(one.offers) for one in [*self._pending.values()])
+        return waiting + sum(map(len, [*self._under_way.values()]))
 
     def forget(self) -> None:
         """Lead no more: the next leader is told all again. Commits that are under way end."""
@@ -93,16 +112,20 @@ class LeaderRounds:
             missed = not self._open.again and now >= self._open.since + self._window_secs / 2
             self._open.again |= missed
             return self._open.begin if missed else None
-        soonest = self._next_begin - (1 - EARLY_SHARE) * self._interval_secs
-        if now < (soonest if any(_is_little(one.offer) for one in self._pending.values()) else self._next_begin):
+        if now < self._next_begin - (1 - EARLY_SHARE) * self._interval_secs:
+            return None
+        if now < self._next_begin and not any(_is_little(one.offer) for one in self._waiting()):
             return None
         self._number += 1
         self._next_begin = now + self._interval_secs * (SECOND_SHARE if self._number == 1 else 1.0)
         begin = Begin(self._app, self._leader, uuid.uuid4().hex, self._number)
         self._open = _Open(begin, now)
-        for name, one in self._pending.items():
-            self._pending[name] = _Pending(one.offer, max(one.due, now + YOUNG_SECS))
+        for of_table in self._pending.values():
+            of_table.put_off(lambda due: max(due, now + YOUNG_SECS))
         return begin
+
+    def _waiting(self) -> Iterator[_Pending]:
+        return (one for of_table in self._pending.values() for one in of_table.offers.values())
 
     def take(self, message: Offer | Ready, now: float) -> Outcome | None:
         """Note what a task has said; the outcome of an offer that is settled already and was said again."""
@@ -112,9 +135,14 @@ class LeaderRounds:
             return None
         if (settled := self._settled.get(message.id)) is not None:
             return settled
-        if message.id not in self._under_way and message.id not in self._pending:
-            self._pending[message.id] = _Pending(message, self._due(message, now))
+        of_table = self._pending.get(message.table)
+        if message.id in self._under_way.get(message.table, ()) or (of_table and message.id in of_table.offers):
+            return None
+        self._wait(_Pending(message, self._due(message, now)))
         return None
+
+    def _wait(self, one: _Pending) -> None:
+        self._pending.setdefault(one.offer.table, _OfTable()).add(one)
 
     def _due(self, offer: Offer, now: float) -> float:
         if not offer.round_id:
@@ -127,12 +155,13 @@ class LeaderRounds:
         """Close the open round if it is time. partitions: all of the topics; none while they are not known."""
         if (round_ := self._open) is None:
             return False
-        all_ready = bool(partitions) and round_.ready.issuperset(partitions)
+        all_ready = 0 < len(partitions) <= len(round_.ready) and round_.ready.issuperset(partitions)
         if not all_ready and now < round_.since + self._window_secs:
             return False
         self.closed["ready" if all_ready else "late"] += 1
         self._open = None
-        self._pending = {name: _Pending(one.offer, now) for name, one in self._pending.items()}
+        for of_table in self._pending.values():
+            of_table.put_off(lambda _: now)
         return True
 
     def due(self, now: float) -> dict[str, tuple[Offer, ...]]:
@@ -140,25 +169,22 @@ class LeaderRounds:
 
         One table is committed once at a time. What is due takes along what is pending without a round to wait for.
         """
-        busy = {*self._under_way.values()}
-        of_table: dict[str, list[_Pending]] = defaultdict(list)
-        for one in self._pending.values():
-            of_table[one.offer.table].append(one)
         begun: dict[str, tuple[Offer, ...]] = {}
-        for table, waiting in of_table.items():
-            if table not in busy and any(one.due <= now for one in waiting):
-                begun[table] = tuple(one.offer for one in waiting if one.due != float("inf"))
+        for table, waiting in self._pending.items():
+            if waiting.due <= now and table not in self._under_way:
+                begun[table] = tuple(one.offer for one in waiting.offers.values() if one.due != float("inf"))
         for table, offers in begun.items():
-            for offer in offers:
-                del self._pending[offer.id]
-                self._under_way[offer.id] = table
+            self._under_way[table] = frozenset(offer.id for offer in offers)
+            for one in self._pending.pop(table).offers.values():
+                if one.offer.id not in self._under_way[table]:
+                    self._wait(one)
         return begun
 
     def done(self, table: str, offers: Sequence[Offer], merged: Merged) -> Outcome | None:
         """What is to be said of a commit; None if nothing is known of any of its offers."""
-        for offer in offers:
-            self._under_way.pop(offer.id, None)
         ids = {offer.id for offer in offers}
+        if left := self._under_way.pop(table, frozenset()) - ids:
+            self._under_way[table] = left
         landed = tuple(one for one in merged.landed if one in ids)
         dropped = {one: why for one, why in merged.dropped.items() if one in ids}
         if not landed and not dropped:
@@ -176,5 +202,7 @@ class LeaderRounds:
 
 def _is_little(offer: Offer) -> bool:
     """Whether an offer in a hurry is of a partition that leaves rather than of a task's limits."""
+    if offer.round_id or offer.manifest:
+        return False
     sizes = [add.get("size") for add in offer.adds]
-    return not offer.round_id and not offer.manifest and sum(n for n in sizes if isinstance(n, int)) < LITTLE_BYTES
+    return sum(n for n in sizes if isinstance(n, int)) < LITTLE_BYTES

@@ -73,6 +73,7 @@ class Broker:
         self.schema: Callable[[], int | None] = lambda: None
         self.groups: dict[str, Coordinator] = {}
         self.said: dict[str, list[bytes]] = defaultdict(list)
+        self._gathered: dict[str, list[bytes]] = defaultdict(list)
         self.hearing: dict[str, list[SimEvent]] = defaultdict(list)
         self.group_offsets: dict[TopicPartition, int] = {}
         self._ids = itertools.count(1)
@@ -111,6 +112,18 @@ class Broker:
         self.topics[topic].logs.append(Log())
         for group in self.groups.values():
             self.kernel.after(30 * self.kernel.rng.random(), group.balance)
+
+    def say(self, topic: str, values: Sequence[bytes]) -> None:
+        """Of a control topic: it is there for all that listen."""
+        self.said[topic] += values
+        for news in self.hearing[topic]:
+            news.set()
+
+    def gather(self, topic: str, value: bytes, secs: float) -> None:
+        """It is there with all that is said within so long, in this order."""
+        if not self._gathered[topic]:
+            self.kernel.after(secs, lambda: self.say(topic, self._gathered.pop(topic)))
+        self._gathered[topic].append(value)
 
     def asked(self, answer: Callable[[], Any]) -> Any:
         return self.network.read(BROKER, answer, lambda what: BrokerSilent(f"the broker did not answer: {what}"))
@@ -372,15 +385,13 @@ class SimWire:
             if network.is_cut(self._process, CONTROL) or kernel.rng.random() < weather.lost_request:
                 network.met[f"{CONTROL}: lost"] += 1
                 continue
-            kernel.after(weather.secs * (0.5 + kernel.rng.random()), self._arrive, value)
+            if weather.batch_secs:
+                self._broker.gather(self._topic, value, weather.batch_secs)
+                continue
+            kernel.after(weather.secs * (0.5 + kernel.rng.random()), self._broker.say, self._topic, [value])
             if kernel.rng.random() < weather.late:
                 network.met[f"{CONTROL}: twice"] += 1
-                kernel.after(5 * kernel.rng.random(), self._arrive, value)
-
-    def _arrive(self, value: bytes) -> None:
-        self._said.append(value)
-        for news in self._broker.hearing[self._topic]:
-            news.set()
+                kernel.after(5 * kernel.rng.random(), self._broker.say, self._topic, [value])
 
     def receive(self, timeout_secs: float) -> list[bytes]:
         if self._heard == len(self._said):

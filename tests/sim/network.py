@@ -26,7 +26,10 @@ Failed = Callable[[str], Exception]
 
 @dataclass
 class Weather:
-    """Chances of one call, and what it takes. slow: of a call that takes a second or more."""
+    """Chances of one call, and what it takes. slow: of a call that takes a second or more.
+
+    batch_secs: what comes in within so long comes at once.
+    """
 
     secs: float = 0.004
     slow: float = 0.002
@@ -35,6 +38,7 @@ class Weather:
     lost_reply: float = 0.0
     late: float = 0.0
     timeout_secs: float = 4.0
+    batch_secs: float = 0.0
 
 
 @dataclass

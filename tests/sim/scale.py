@@ -29,7 +29,8 @@ from offsets.ranges import TopicPartition
 from offsets.table_log import LoggedCommit, LogState, TableView
 from tests.sim.delta import SimTable
 from tests.sim.expected import Configuration
-from tests.sim.features import APP, DAYS, ROUTED, TOPIC, Features, lines_of, loaded
+from tests.sim.features import APP, CONTROL_TOPIC, DAYS, ROUTED, TOPIC, Features, lines_of, loaded
+from tests.sim.network import CONTROL, Weather
 from tests.sim.oracle import Oracle
 from tests.sim.producing import of
 from tests.sim.runs import in_one_order
@@ -41,8 +42,12 @@ S = TypeVar("S", TableView, LogState)
 
 KEPT = 3
 """So many checksums of a table stay; none that is older is read again, with nobody killed."""
+FETCH_SECS = 0.05
+"""A fetch of the control topic brings what has come in so long: each message by itself would wake all tasks."""
 START_SECS = 600.0
 """A start takes less."""
+SETTLE_SECS = 60.0
+"""Then the last partitions have found their tasks."""
 STATES = 4_000
 """So many versions are kept as they were read."""
 
@@ -55,6 +60,7 @@ class ScaleWorld(World):
         self.types = tuple(f"type{number}" for number in range(types))
         self.oracle = Oracle(self.disk.bodies, "lake", APP, Configuration(self.types))
         self.broker.produced = lambda tp, one: self.oracle.topics.produced(of(tp), one.offset, one.kind, one.at_ms)
+        self.network.weather[CONTROL] = Weather(batch_secs=FETCH_SECS)
         self.every_secs = every_secs
         self.iterations = 0
         self.core_secs = 0.0
@@ -71,6 +77,11 @@ class ScaleWorld(World):
         self.checksum_bytes = max(self.checksum_bytes, len(body))
         old = int(name.removesuffix(".crc")) - KEPT
         self.disk.bodies.pop(f"{folder}/_delta_log/{old:020d}.crc", None)
+
+    @property
+    def said_bytes(self) -> int:
+        """In the control topic."""
+        return sum(map(len, self.broker.said[CONTROL_TOPIC]))
 
     def _begin_tasks(self) -> None:
         """One task makes the tables; the others come with `join`."""
@@ -214,7 +225,9 @@ def measured(types: int, features: Features, minutes: float, every_secs: float) 
         made = world.goes_on(START_SECS, ready=1)
         world.join()
         started = world.goes_on(START_SECS, ready=features.tasks)
+        world.goes_on(SETTLE_SECS)
         before, commits, files = dict(world.network.calls), world.oracle.commits, world.files
+        said_bytes = world.said_bytes
         hours = world.goes_on(minutes * 60) / 3600
     calls = {name: round((count - before.get(name, 0)) / hours) for name, count in world.network.calls.items()}
     return {
@@ -229,6 +242,7 @@ def measured(types: int, features: Features, minutes: float, every_secs: float) 
         "commits/h": round((world.oracle.commits - commits) / hours),
         "commits/h and table": round((world.oracle.commits - commits) / hours / (types + 1), 1),
         "data files/h": round((world.files - files) / hours),
+        "control topic, MB/h": round((world.said_bytes - said_bytes) / hours / 1e6),
         "largest checksum, bytes": world.checksum_bytes,
         "requests/h": calls,
         "an iteration of a loop, ms": round(1000 * world.core_secs / max(1, world.iterations), 2),

@@ -12,7 +12,7 @@ from exporter.coordinate.channel import TopicChannel
 from exporter.coordinate.loss import VARIABLE, LossyChannel, MessageLoss, as_lossy_as_told
 from exporter.coordinate.messages import encode
 from exporter.coordinate.signature import Signature
-from exporter.core.coordination import Begin, Message
+from exporter.core.coordination import Begin, Message, Offer
 from tests.unit.coordinate.test_messages import MESSAGES, OFFER
 
 SIGNATURE = Signature(lambda: b"key")
@@ -55,6 +55,19 @@ def test_what_is_none_of_this_app_s_messages_is_counted_and_passed_over(caplog: 
     assert channel.trouble == "somewhat"
     channel.close()
     assert wire.is_closed
+
+
+def test_who_does_not_lead_passes_over_offers_unread() -> None:
+    """With many tasks and tables they are nearly all that is said. As soon as it leads it hears them."""
+    wire, leads = Loop(), [False]
+    channel = TopicChannel(wire, "app", SIGNATURE, lambda: leads[0])
+    channel.say([OFFER, *MESSAGES])
+    wire.send([encode(OFFER)])
+    assert channel.hear(0) == [one for one in MESSAGES if not isinstance(one, Offer)]
+    assert channel.ignored == 0, "whose they are is the leader's to find out"
+    leads[0] = True
+    channel.say(MESSAGES)
+    assert channel.hear(0) == MESSAGES
 
 
 def test_an_offer_is_heard_of_those_alone_who_can_read_the_key() -> None:
