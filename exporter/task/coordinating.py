@@ -26,8 +26,9 @@ from exporter.protocol.merged import MergedCommits
 from exporter.settings.model import Settings
 from offsets.ranges import TopicPartition
 
-MERGE_THREADS = 3
-"""Tables that a leader commits at a time."""
+MERGE_THREADS = 8
+"""Tables that a leader commits at a time, mostly waiting for the storage: it commits for all tasks, of which each has
+three threads for itself."""
 
 
 def coordinated_commits(

@@ -29,7 +29,7 @@ SECS = 1200.0
 SIMULATOR = tuple(
     f"tests/sim/{file.name}"
     for file in sorted(SOURCE.parent.glob("*.py"))
-    if not file.name.startswith(("test_", "mutants", "recorded", "__"))
+    if not file.name.startswith(("test_", "mutants", "recorded", "scale", "__"))
 )
 """What a world is made of, beside the product."""
 

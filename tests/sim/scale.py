@@ -60,7 +60,8 @@ class ScaleWorld(World):
         self.types = tuple(f"type{number}" for number in range(types))
         self.oracle = Oracle(self.disk.bodies, "lake", APP, Configuration(self.types))
         self.broker.produced = lambda tp, one: self.oracle.topics.produced(of(tp), one.offset, one.kind, one.at_ms)
-        self.network.weather[CONTROL] = Weather(batch_secs=FETCH_SECS)
+        self.network.weather = {name: Weather(slow=0.0) for name in self.network.weather}
+        self.network.weather[CONTROL] = Weather(slow=0.0, batch_secs=FETCH_SECS)
         self.every_secs = every_secs
         self.iterations = 0
         self.core_secs = 0.0
