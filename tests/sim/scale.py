@@ -228,7 +228,7 @@ def measured(types: int, features: Features, minutes: float, every_secs: float) 
         started = world.goes_on(START_SECS, ready=features.tasks)
         world.goes_on(SETTLE_SECS)
         before, commits, files = dict(world.network.calls), world.oracle.commits, world.files
-        said_bytes = world.said_bytes
+        said_bytes, world.iterations, world.core_secs = world.said_bytes, 0, 0.0
         hours = world.goes_on(minutes * 60) / 3600
     calls = {name: round((count - before.get(name, 0)) / hours) for name, count in world.network.calls.items()}
     return {
