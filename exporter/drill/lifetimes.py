@@ -18,6 +18,7 @@ from exporter.drill.derived import PACE
 from exporter.drill.producer import BAD_EVERY, NOON, DrillRecord, bad, good
 from exporter.drill.run import LIFE_SECS_MAX, NotAsItMust, Run
 from exporter.drill.tasks import Task
+from exporter.errors import FoundProblem
 from exporter.faults import Fault
 from exporter.log_events import Event
 
@@ -33,7 +34,7 @@ STEPS = (
 )  # fmt: skip
 """Of maintenance, in an order in which each of them has something to do."""
 
-PASSED_OVER = 1
+PASSED_OVER = FoundProblem.exit_code
 """How an erasure ends that has left a table to the next turn."""
 TRIES_MAX = 8
 PER_SEC = 40
